@@ -269,6 +269,8 @@ PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
 /* Appends a sentence to device->fault, separated by "; ". 0 or -ENOMEM. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
+/* Frees the members. */
+void pci_device_done(PciDevice *dev);
 /* Copies the members vgpu_types, vgpu_type, mdev_parent, mdev, mdev_types and mdevs. 0 or -ENOMEM. */
 int pci_device_copy_vgpu(PciDevice *to, const PciDevice *from);
 bool pci_device_same_vgpu(const PciDevice *a, const PciDevice *b);

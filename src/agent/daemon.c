@@ -33,18 +33,21 @@ int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_s
 int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret) {
         int r = sd_event_default(ret);
 
-        if (r >= 0)
-                r = agent_add_signal(*ret, SIGHUP, on_reload, userdata);
-        if (r >= 0)
-                r = sd_bus_attach_event(bus, *ret, SD_EVENT_PRIORITY_NORMAL);
+        if (r < 0)
+                return r;
+        r = agent_add_signal(*ret, SIGHUP, on_reload, userdata);
+        if (r < 0)
+                return r;
+        r = sd_bus_attach_event(bus, *ret, SD_EVENT_PRIORITY_NORMAL);
         return r < 0 ? r : sd_bus_set_exit_on_disconnect(bus, true);
 }
 
 int agent_add_idle(sd_event *event, sd_event_source **ret, sd_event_handler_t run, void *userdata) {
         int r = sd_event_add_defer(event, ret, run, userdata);
 
-        if (r >= 0)
-                r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_enabled(*ret, SD_EVENT_OFF);
         return r < 0 ? r : sd_event_source_set_priority(*ret, SD_EVENT_PRIORITY_IDLE);
 }
 
@@ -82,8 +85,9 @@ int daemon_new_call(sd_bus *bus, const char *member, sd_bus_message **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         int r = sd_bus_message_new_method_call(bus, &m, BUS_NAME, BUS_PATH, BUS_MANAGER_INTERFACE, member);
 
-        if (r >= 0)
-                r = sd_bus_message_set_auto_start(m, false);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_set_auto_start(m, false);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(m);

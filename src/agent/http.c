@@ -111,10 +111,16 @@ static int add_headers(HttpCall *c, const HttpRequest *q) {
         _cleanup_free_ char *type = string_format("Content-Type: %s", q->content_type ?: "application/json");
         int r = type ? add_header(c, type) : -ENOMEM;
 
-        if (r >= 0)
-                r = add_header(c, "Accept: application/json");
-        for (const char *const *line = q->headers; r >= 0 && line && *line; line++)
+        if (r < 0)
+                return r;
+        r = add_header(c, "Accept: application/json");
+        if (r < 0)
+                return r;
+        for (const char *const *line = q->headers; line && *line; line++) {
                 r = add_header(c, *line);
+                if (r < 0)
+                        return r;
+        }
         return r;
 }
 
@@ -129,15 +135,17 @@ static int set_pem(CURL *easy, CURLoption file_option, const char *file, CURLopt
 }
 
 static int set_tls(CURL *easy, const HttpTls *t) {
-        int r = set_pem(easy, CURLOPT_CAINFO, t->ca_file, CURLOPT_CAINFO_BLOB, t->ca_text);
+        int r;
 
-        if (r >= 0)
-                r = set_pem(easy, CURLOPT_SSLCERT, t->certificate_file, CURLOPT_SSLCERT_BLOB, t->certificate_text);
-        if (r >= 0)
-                r = set_pem(easy, CURLOPT_SSLKEY, t->key_file, CURLOPT_SSLKEY_BLOB, t->key_text);
         (void) curl_easy_setopt(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
         (void) curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN, HTTP_AGE_SEC);
-        return r;
+        r = set_pem(easy, CURLOPT_CAINFO, t->ca_file, CURLOPT_CAINFO_BLOB, t->ca_text);
+        if (r < 0)
+                return r;
+        r = set_pem(easy, CURLOPT_SSLCERT, t->certificate_file, CURLOPT_SSLCERT_BLOB, t->certificate_text);
+        if (r < 0)
+                return r;
+        return set_pem(easy, CURLOPT_SSLKEY, t->key_file, CURLOPT_SSLKEY_BLOB, t->key_text);
 }
 
 static int set_options(HttpCall *c, const HttpRequest *q) {

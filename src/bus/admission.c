@@ -37,6 +37,7 @@ void admission_done(Admission *a) {
 static WaitingCall *take(Admission *a, size_t i) {
         WaitingCall *w = a->waiting[i];
 
+        assert(i < a->n_waiting);
         a->n_waiting--;
         memmove(&a->waiting[i], &a->waiting[i + 1], (a->n_waiting - i) * sizeof(a->waiting[0]));
         return w;

@@ -2,6 +2,7 @@
 
 #include "authorization.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -151,17 +152,21 @@ static int ask(Authorization *a) {
         sd_bus *bus = sd_bus_message_get_bus(a->call);
         bool person = a->cancellation[0];
         uint64_t usec = (person ? AUTHORIZATION_PERSON_TIMEOUT_SEC : AUTHORIZATION_TIMEOUT_SEC) * UINT64_C(1000000);
-        int r = sd_bus_message_new_method_call(bus, &m, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE,
-                                               "CheckAuthorization");
+        int r;
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s",
-                                          sd_bus_message_get_sender(a->call), action_ids[a->action]);
-        if (r >= 0)
-                r = append_details(m, &a->intent);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "us", person ? ALLOW_USER_INTERACTION : 0U, a->cancellation);
+        assert(a->action < _POLKIT_ACTION_MAX && a->intent.actions & 1U << a->action);
         a->query = sd_bus_slot_unref(a->query);
+        r = sd_bus_message_new_method_call(bus, &m, POLKIT_NAME, POLKIT_PATH, POLKIT_INTERFACE, "CheckAuthorization");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "(sa{sv})s", "system-bus-name", 1, "name", "s", sd_bus_message_get_sender(a->call),
+                                  action_ids[a->action]);
+        if (r < 0)
+                return r;
+        r = append_details(m, &a->intent);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "us", person ? ALLOW_USER_INTERACTION : 0U, a->cancellation);
         return r < 0 ? r : sd_bus_call_async(bus, &a->query, m, on_decision, a, usec);
 }
 
@@ -195,8 +200,9 @@ static int run(Authorization *a, sd_bus_error *error) {
         if (!same)
                 return deny(a, SD_BUS_ERROR_ACCESS_DENIED, "What the caller owns changes too fast for polkit", error);
         r = sd_bus_message_rewind(a->call, true);
-        if (r >= 0)
-                r = a->method(a->server, a->call, a->uid, error);
+        if (r < 0)
+                return r;
+        r = a->method(a->server, a->call, a->uid, error);
         return r < 0 ? r : 0;
 }
 
@@ -207,8 +213,9 @@ static int take_decision(Authorization *a, sd_bus_message *answer, sd_bus_error 
         if (sd_bus_message_is_method_error(answer, NULL))
                 return deny(a, SD_BUS_ERROR_ACCESS_DENIED, "polkit does not answer, so access is denied", error);
         r = sd_bus_message_enter_container(answer, 'r', "bba{ss}");
-        if (r >= 0)
-                r = sd_bus_message_read(answer, "bb", &allowed, &needs_person);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(answer, "bb", &allowed, &needs_person);
         if (r < 0)
                 return r;
         if (!allowed && needs_person && !a->cancellation[0])

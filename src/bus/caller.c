@@ -52,10 +52,12 @@ static int measure_values(sd_bus_message *m, size_t *size) {
                 *size += sizeof(value);
                 if (contents) {
                         r = sd_bus_message_enter_container(m, type, contents);
-                        if (r >= 0)
-                                r = measure_values(m, size);
-                        if (r >= 0)
-                                r = sd_bus_message_exit_container(m);
+                        if (r < 0)
+                                return r;
+                        r = measure_values(m, size);
+                        if (r < 0)
+                                return r;
+                        r = sd_bus_message_exit_container(m);
                 } else {
                         r = sd_bus_message_read_basic(m, type, &value);
                         if (r >= 0 && strchr("sog", type))
@@ -172,8 +174,9 @@ int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t ha
         int r = sd_bus_message_new_method_call(bus, &m, "org.freedesktop.DBus", "/org/freedesktop/DBus",
                                                "org.freedesktop.DBus", "GetConnectionCredentials");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", name);
         return r < 0 ? r
                      : sd_bus_call_async(bus, ret, m, handler, userdata, CREDENTIALS_TIMEOUT_SEC * UINT64_C(1000000));
 }
@@ -182,12 +185,16 @@ static int read_groups(sd_bus_message *answer, gid_t group, bool *ret) {
         uint32_t gid;
         int r = sd_bus_message_enter_container(answer, 'v', "au");
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(answer, 'a', "u");
-        while (r >= 0 && (r = sd_bus_message_read(answer, "u", &gid)) > 0)
+        if (r < 0)
+                return r;
+        r = sd_bus_message_enter_container(answer, 'a', "u");
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_read(answer, "u", &gid)) > 0)
                 *ret |= gid == group && group != GID_NONE;
-        if (r >= 0)
-                r = sd_bus_message_exit_container(answer);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_exit_container(answer);
         return r < 0 ? r : sd_bus_message_exit_container(answer);
 }
 
@@ -215,10 +222,15 @@ int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret) {
         if (sd_bus_message_is_method_error(answer, NULL))
                 return sd_bus_message_is_method_error(answer, SD_BUS_ERROR_NO_REPLY) ? -ETIMEDOUT : -ESRCH;
         r = sd_bus_message_enter_container(answer, 'a', "{sv}");
-        while (r >= 0 && (r = sd_bus_message_enter_container(answer, 'e', "sv")) > 0) {
+        if (r < 0)
+                return r;
+        while ((r = sd_bus_message_enter_container(answer, 'e', "sv")) > 0) {
                 r = read_entry(answer, group, ret, &has_uid);
-                if (r >= 0)
-                        r = sd_bus_message_exit_container(answer);
+                if (r < 0)
+                        return r;
+                r = sd_bus_message_exit_container(answer);
+                if (r < 0)
+                        return r;
         }
         return r < 0 ? r : has_uid ? 0 : -ENODATA;
 }

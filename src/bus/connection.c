@@ -3,6 +3,7 @@
 
 #include "connection.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -102,8 +103,10 @@ static int stop_reading(Connection *c) {
         int fd = sd_bus_get_fd(c->bus);
         int r = sd_bus_detach_event(c->bus);
 
-        if (r >= 0)
-                r = sd_event_add_io(c->server->event, &c->writable, fd, EPOLLOUT, on_writable, c);
+        assert(!c->writable);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(c->server->event, &c->writable, fd, EPOLLOUT, on_writable, c);
         return r < 0 ? r : sd_event_source_set_time_relative(c->timer, STALL_USEC);
 }
 
@@ -147,26 +150,37 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
         return 0;
 }
 
-int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) {
+static int start(Connection *c) {
         /* At exit the daemon must not wait for a peer to read. Messages are sent when they are queued, as long as the
          * peer reads. */
-        int r = sd_bus_set_close_on_exit(bus, false);
+        int r = sd_bus_set_close_on_exit(c->bus, false);
 
+        if (r < 0)
+                return r;
+        r = sd_bus_add_filter(c->bus, NULL, filter_call, c);
+        if (r < 0)
+                return r;
+        r = add_objects(c->bus, c->server);
+        if (r < 0)
+                return r;
+        r = sd_bus_match_signal(c->bus, NULL, LOCAL, LOCAL_PATH, LOCAL, "Disconnected", on_disconnected, c);
+        if (r < 0)
+                return r;
+        r = sd_bus_start(c->bus);
+        if (r < 0)
+                return r;
+        r = start_reading(c);
+        return r < 0 ? r : add_timer(c);
+}
+
+int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost) {
+        int r;
+
+        assert(!c->bus && !c->timer);
         c->server = s;
         c->lost = lost;
         c->bus = bus;
-        if (r >= 0)
-                r = sd_bus_add_filter(bus, NULL, filter_call, c);
-        if (r >= 0)
-                r = add_objects(bus, s);
-        if (r >= 0)
-                r = sd_bus_match_signal(bus, NULL, LOCAL, LOCAL_PATH, LOCAL, "Disconnected", on_disconnected, c);
-        if (r >= 0)
-                r = sd_bus_start(bus);
-        if (r >= 0)
-                r = sd_bus_attach_event(bus, s->event, SD_EVENT_PRIORITY_NORMAL);
-        if (r >= 0)
-                r = add_timer(c);
+        r = start(c);
         if (r < 0)
                 connection_close(c);
         return r;
@@ -178,22 +192,27 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
         sd_id128_t id;
         int r = sd_bus_new(&bus);
 
-        if (r >= 0)
-                r = sd_bus_set_fd(bus, fd, fd);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_fd(bus, fd, fd);
         if (r < 0)
                 return r;
         (void) TAKE_FD(owned);
         r = sd_id128_randomize(&id);
-        if (r >= 0)
-                r = sd_bus_set_server(bus, true, id);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_server(bus, true, id);
+        if (r < 0)
+                return r;
         /* The peer may call every method. */
-        if (r >= 0)
-                r = sd_bus_set_trusted(bus, true);
+        r = sd_bus_set_trusted(bus, true);
+        if (r < 0)
+                return r;
         /* Signals need a sender, by which a client recognises them. */
-        if (r >= 0)
-                r = sd_bus_set_sender(bus, BUS_NAME);
-        if (r >= 0)
-                r = connection_open(c, s, TAKE_PTR(bus), lost);
+        r = sd_bus_set_sender(bus, BUS_NAME);
+        if (r < 0)
+                return r;
+        r = connection_open(c, s, TAKE_PTR(bus), lost);
         c->announced = r >= 0;
         return r;
 }
@@ -263,27 +282,32 @@ static int listen_at(struct sockaddr_un *address) {
         return TAKE_FD(fd);
 }
 
-void peers_listen(Server *s) {
-        const char *directory = secure_getenv("RUNTIME_DIRECTORY"); /* systemd.exec(5), RuntimeDirectory= */
+static int listen_in(Server *s, const char *directory) {
+        _cleanup_close_ int fd = -1;
         int n, r;
 
-        if (!directory)
-                return;
         s->socket.sun_family = AF_UNIX;
         n = snprintf(s->socket.sun_path, sizeof(s->socket.sun_path), "%s/" BUS_PRIVATE_SOCKET, directory);
-        r = n < 0 || (size_t) n >= sizeof(s->socket.sun_path) ? -ENAMETOOLONG : listen_at(&s->socket);
-        if (r >= 0) {
-                int fd = r;
+        if (n < 0 || (size_t) n >= sizeof(s->socket.sun_path))
+                return -ENAMETOOLONG;
+        fd = listen_at(&s->socket);
+        if (fd < 0)
+                return fd;
+        r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
+        if (r < 0)
+                return r;
+        /* While no descriptor is free, accept4() fails and the socket stays readable, so limit the rate. */
+        r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
+        if (r < 0)
+                return r;
+        (void) TAKE_FD(fd);
+        return sd_event_source_set_io_fd_own(s->listening, true);
+}
 
-                r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
-                /* While no descriptor is free, accept4() fails and the socket stays readable, so limit the rate. */
-                if (r >= 0)
-                        r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
-                if (r >= 0)
-                        r = sd_event_source_set_io_fd_own(s->listening, true);
-                else
-                        (void) close(fd);
-        }
+void peers_listen(Server *s) {
+        const char *directory = secure_getenv("RUNTIME_DIRECTORY"); /* systemd.exec(5), RuntimeDirectory= */
+        int r = directory ? listen_in(s, directory) : 0;
+
         if (r < 0)
                 log_warning_errno(r, "Failed to listen at %s, root can use the system bus only: %m",
                                   s->socket.sun_path);

@@ -47,8 +47,9 @@ int bus_reply_verdict(sd_bus_message *call, Verdict v, const char *message, cons
 
         sd_bus_error_set(&error, bus_error_name(v), message);
         r = sd_bus_message_new_method_error(call, &reply, &error);
-        if (r >= 0)
-                r = sd_bus_message_append(reply, "s", json);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(reply, "s", json);
         return r < 0 ? r : sd_bus_send(sd_bus_message_get_bus(call), reply, NULL);
 }
 

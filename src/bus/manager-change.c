@@ -39,8 +39,9 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
         if (s->callbacks->allocate(s->userdata, name, &request, request.owner, &id, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         r = allocation_path(name, &path);
-        if (r >= 0)
-                r = path_of_job(id, &job);
+        if (r < 0)
+                return r;
+        r = path_of_job(id, &job);
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 

@@ -34,6 +34,18 @@ const Allocation *bus_find_allocation(const HostView *view, const char *name, Re
         return a;
 }
 
+static int begin_list(sd_bus_message *call, const char *contents, sd_bus_message **ret) {
+        int r = sd_bus_message_new_method_return(call, ret);
+
+        return r < 0 ? r : sd_bus_message_open_container(*ret, 'a', contents);
+}
+
+static int send_list(sd_bus_message *reply) {
+        int r = sd_bus_message_close_container(reply);
+
+        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+}
+
 static int append_device(sd_bus_message *reply, const HostView *view, const PciDevice *dev) {
         const Pool *pool = policy_pool(view->policy, dev);
         const Allocation *holder = ledger_holder(view->ledger, dev->address);
@@ -54,14 +66,10 @@ static int list_devices(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_er
 
         if (r != 0)
                 return r;
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(sssiisso)");
+        r = begin_list(call, "(sssiisso)", &reply);
         for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
                 r = append_device(reply, &view, &view.inventory->devices[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : send_list(reply);
 }
 
 static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -80,6 +88,16 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
+static int append_allocation(sd_bus_message *reply, const Allocation *a) {
+        _cleanup_free_ char *path = NULL;
+        int r = allocation_path(a->name, &path);
+
+        if (r < 0)
+                return r;
+        return sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(allocation_shown_state(a)),
+                                     a->generation, a->owner, path);
+}
+
 static int list_allocations(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         HostView view = server_view(s);
@@ -87,22 +105,10 @@ static int list_allocations(Server *s, sd_bus_message *call, uint32_t uid, sd_bu
 
         if (r != 0)
                 return r;
-        r = sd_bus_message_new_method_return(call, &reply);
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(sstuo)");
-        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++) {
-                const Allocation *a = view.ledger->allocations[i];
-                _cleanup_free_ char *path = NULL;
-
-                r = allocation_path(a->name, &path);
-                if (r >= 0)
-                        r = sd_bus_message_append(reply, "(sstuo)", a->name,
-                                                  allocation_state_to_string(allocation_shown_state(a)), a->generation,
-                                                  a->owner, path);
-        }
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        r = begin_list(call, "(sstuo)", &reply);
+        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++)
+                r = append_allocation(reply, view.ledger->allocations[i]);
+        return r < 0 ? r : send_list(reply);
 }
 
 static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -136,15 +142,11 @@ static int append_pool(sd_bus_message *reply, const PoolCapacity *pool) {
 static int method_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const Capacity *c = server_capacity(userdata);
-        int r = sd_bus_message_new_method_return(call, &reply);
+        int r = begin_list(call, "(suuuuuo)", &reply);
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(suuuuuo)");
         for (size_t i = 0; r >= 0 && c && i < c->n_pools; i++)
                 r = append_pool(reply, &c->pools[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : send_list(reply);
 }
 
 static int append_node(sd_bus_message *reply, const NodeCapacity *node) {
@@ -159,15 +161,11 @@ static int append_node(sd_bus_message *reply, const NodeCapacity *node) {
 static int method_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const Capacity *c = server_capacity(userdata);
-        int r = sd_bus_message_new_method_return(call, &reply);
+        int r = begin_list(call, "(iuutto)", &reply);
 
-        if (r >= 0)
-                r = sd_bus_message_open_container(reply, 'a', "(iuutto)");
         for (size_t i = 0; r >= 0 && c && i < c->n_nodes; i++)
                 r = append_node(reply, &c->nodes[i]);
-        if (r >= 0)
-                r = sd_bus_message_close_container(reply);
-        return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
+        return r < 0 ? r : send_list(reply);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {

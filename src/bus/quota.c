@@ -2,6 +2,7 @@
 
 #include "quota.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -112,6 +113,7 @@ bool quota_charge(Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind, 
         char caller[sizeof(((Account *) NULL)->caller)];
         Account *a;
 
+        assert(!ret || !limits[kind].in_a_minute);
         if (limits[kind].in_a_minute && clock_usec(CLOCK_MONOTONIC) - q->minute >= MINUTE_USEC)
                 quota_start_minute(q);
         name_caller(call, uid, caller, sizeof(caller));
@@ -141,10 +143,14 @@ uint64_t quota_used(const Quota *q, sd_bus_message *call, uint32_t uid, QuotaKin
 }
 
 void quota_give_back(Charge *c) {
+        uint64_t *all;
+
         if (!c->account)
                 return;
+        all = &c->quota->used[c->account->is_root][c->kind];
+        assert(c->account->used[c->kind] >= c->amount && *all >= c->amount);
         c->account->used[c->kind] -= c->amount;
-        c->quota->used[c->account->is_root][c->kind] -= c->amount;
+        *all -= c->amount;
         free_unused(c->quota);
         *c = (Charge) { 0 };
 }

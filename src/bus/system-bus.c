@@ -174,27 +174,37 @@ static int watch_clients(Server *s) {
                                       on_name, NULL, s);
 }
 
-static void connect_bus(Server *s) {
+static int open_bus(Server *s) {
         _cleanup_(sd_bus_unrefp) sd_bus *bus = NULL;
-        SystemBus *b = &s->system_bus;
         int r = sd_bus_new(&bus);
 
-        if (r >= 0)
-                r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
-        if (r >= 0)
-                r = sd_bus_set_bus_client(bus, true);
-        /* Long replies are descriptors. The bus policy refuses calls with descriptors. */
-        if (r >= 0)
-                r = sd_bus_negotiate_fds(bus, true);
-        b->connection.server = s;
-        if (r >= 0)
-                r = connection_open(&b->connection, s, TAKE_PTR(bus), on_lost);
-        if (r >= 0)
-                r = watch_clients(s);
-        if (r >= 0)
-                r = ask_for_owner(s);
         if (r < 0)
-                on_lost(&b->connection, strerror(-r));
+                return r;
+        r = sd_bus_set_address(bus, secure_getenv("DBUS_SYSTEM_BUS_ADDRESS") ?: SYSTEM_BUS);
+        if (r < 0)
+                return r;
+        r = sd_bus_set_bus_client(bus, true);
+        if (r < 0)
+                return r;
+        /* Long replies are descriptors. The bus policy refuses calls with descriptors. */
+        r = sd_bus_negotiate_fds(bus, true);
+        if (r < 0)
+                return r;
+        r = connection_open(&s->system_bus.connection, s, TAKE_PTR(bus), on_lost);
+        if (r < 0)
+                return r;
+        r = watch_clients(s);
+        return r < 0 ? r : ask_for_owner(s);
+}
+
+static void connect_bus(Server *s) {
+        Connection *c = &s->system_bus.connection;
+        int r;
+
+        c->server = s;
+        r = open_bus(s);
+        if (r < 0)
+                on_lost(c, strerror(-r));
 }
 
 void system_bus_start(Server *s) {

@@ -78,14 +78,18 @@ int verb_allocate(const Args *args) {
         if (r != 0)
                 return r;
         r = client_new(args, &c);
-        if (r >= 0 && !args_has(args, OPTION_NO_WAIT))
-                r = watch_new(c, "allocate", name, &w);
-        if (r >= 0)
-                r = client_method(c, "Allocate", &call);
-        if (r >= 0)
-                r = request_append(args, name, &items, call);
-        if (r >= 0)
-                r = client_call(c, call, &reply);
+        if (r < 0)
+                return r;
+        r = args_has(args, OPTION_NO_WAIT) ? 0 : watch_new(c, "allocate", name, &w);
+        if (r < 0)
+                return r;
+        r = client_method(c, "Allocate", &call);
+        if (r < 0)
+                return r;
+        r = request_append(args, name, &items, call);
+        if (r < 0)
+                return r;
+        r = client_call(c, call, &reply);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
         return r < 0 ? r : follow(c, w, name, reply);

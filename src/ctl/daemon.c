@@ -106,18 +106,14 @@ static int add_problems(DaemonReport *d, json_object *node) {
 }
 
 static int read_libvirt(DaemonReport *d, json_object *libvirt) {
-        int r = 0;
-
         d->asks_libvirt = libvirt;
         if (!libvirt)
                 return 0;
-        r = string_copy(&d->libvirt_reason, reply_text(libvirt, "reason"));
-        if (r >= 0)
-                r = string_copy(&d->libvirt_version, reply_text(libvirt, "version"));
-        if (r >= 0)
-                r = string_copy(&d->qemu_version, reply_text(libvirt, "qemu_version"));
         d->libvirt_features = view_join(libvirt, "features", " ");
-        return r;
+        if (string_copy(&d->libvirt_reason, reply_text(libvirt, "reason")) < 0 ||
+            string_copy(&d->libvirt_version, reply_text(libvirt, "version")) < 0)
+                return -ENOMEM;
+        return string_copy(&d->qemu_version, reply_text(libvirt, "qemu_version"));
 }
 
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
@@ -128,16 +124,12 @@ int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node) {
         r = reply_ask_once(&quiet, "Describe", NULL, NULL, ret_node);
         if (r < 0)
                 return ret->unreachable ? 0 : report_errno(args, -ENOMEM, "Cannot ask the daemon");
-        r = string_copy(&ret->read_only, reply_text(*ret_node, "read_only"));
-        if (r >= 0)
-                r = string_copy(&ret->sysroot, reply_text(*ret_node, "sysroot"));
-        if (r >= 0)
-                r = string_copy(&ret->config_file, reply_text(*ret_node, "config_file"));
-        if (r >= 0)
-                r = add_problems(ret, *ret_node);
-        if (r >= 0)
-                r = read_libvirt(ret, member_object(*ret_node, "libvirt"));
-        return r < 0 ? report_errno(args, r, "Cannot read the reply") : 0;
+        if (string_copy(&ret->read_only, reply_text(*ret_node, "read_only")) < 0 ||
+            string_copy(&ret->sysroot, reply_text(*ret_node, "sysroot")) < 0 ||
+            string_copy(&ret->config_file, reply_text(*ret_node, "config_file")) < 0 ||
+            add_problems(ret, *ret_node) < 0 || read_libvirt(ret, member_object(*ret_node, "libvirt")) < 0)
+                return report_errno(args, -ENOMEM, "Cannot read the reply");
+        return 0;
 }
 
 const char *daemon_node(const Args *args, const DaemonReport *report) {

@@ -71,6 +71,35 @@ static int append_text(sd_bus_message *call, const char *key, const char *text) 
         return text ? sd_bus_message_append(call, "{sv}", key, "s", text) : 0;
 }
 
+/* Appends the arguments of the call. template: NULL for none. */
+static int append_arguments(const Args *args, const char *name, const char *template, sd_bus_message *call) {
+        static const struct {
+                Option option;
+                const char *key;
+                int value;
+        } flags[] = { { OPTION_ALLOW_QEMU_COMMANDLINE, OPTION_KEY_QEMU_COMMANDLINE, 1 },
+                      { OPTION_NO_GUEST_INFO, OPTION_KEY_GUEST_INFO, 0 },
+                      { OPTION_HOST_ADDRESSES, OPTION_KEY_HOST_ADDRESSES, 1 } };
+        int r = sd_bus_message_append(call, "s", name);
+
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(call, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_text(call, OPTION_KEY_TEMPLATE, template);
+        if (r < 0)
+                return r;
+        r = append_text(call, OPTION_KEY_DEVICE, args->text[OPTION_DEVICE]);
+        if (r < 0)
+                return r;
+        r = append_text(call, OPTION_KEY_FORMAT, args->text[OPTION_FORMAT]);
+        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(flags); i++)
+                if (args_has(args, flags[i].option))
+                        r = sd_bus_message_append(call, "{sv}", flags[i].key, "b", flags[i].value);
+        return r < 0 ? r : sd_bus_message_close_container(call);
+}
+
 /* Requests the document that the options describe. template: NULL for none. The caller frees. Negative errno,
  * reported. */
 static int request_document(Client *c, const char *name, const char *template, char **ret) {
@@ -80,23 +109,7 @@ static int request_document(Client *c, const char *name, const char *template, c
 
         if (r < 0)
                 return r;
-        r = sd_bus_message_append(call, "s", name);
-        if (r >= 0)
-                r = sd_bus_message_open_container(call, 'a', "{sv}");
-        if (r >= 0)
-                r = append_text(call, OPTION_KEY_TEMPLATE, template);
-        if (r >= 0)
-                r = append_text(call, OPTION_KEY_DEVICE, c->args->text[OPTION_DEVICE]);
-        if (r >= 0)
-                r = append_text(call, OPTION_KEY_FORMAT, c->args->text[OPTION_FORMAT]);
-        if (r >= 0 && args_has(c->args, OPTION_ALLOW_QEMU_COMMANDLINE))
-                r = sd_bus_message_append(call, "{sv}", OPTION_KEY_QEMU_COMMANDLINE, "b", 1);
-        if (r >= 0 && args_has(c->args, OPTION_NO_GUEST_INFO))
-                r = sd_bus_message_append(call, "{sv}", OPTION_KEY_GUEST_INFO, "b", 0);
-        if (r >= 0 && args_has(c->args, OPTION_HOST_ADDRESSES))
-                r = sd_bus_message_append(call, "{sv}", OPTION_KEY_HOST_ADDRESSES, "b", 1);
-        if (r >= 0)
-                r = sd_bus_message_close_container(call);
+        r = append_arguments(c->args, name, template, call);
         if (r < 0)
                 return report_errno(c->args, r, "Cannot build the D-Bus call");
         r = client_call(c, call, &reply);

@@ -113,14 +113,16 @@ static int read_newest_first(sd_journal *j, const char *address, size_t max, boo
 
         (void) snprintf(match, sizeof(match), "PASSTHROUGH_DEVICE=%s", address);
         r = match_daemon(j);
-        if (r >= 0)
-                r = sd_journal_add_match(j, match, 0);
-        if (r >= 0)
-                r = sd_journal_seek_tail(j);
+        if (r < 0)
+                return r;
+        r = sd_journal_add_match(j, match, 0);
+        if (r < 0)
+                return r;
+        r = sd_journal_seek_tail(j);
         while (r >= 0 && json_length(entries) < max) {
                 r = sd_journal_previous(j);
                 if (r <= 0)
-                        break;
+                        return r;
                 r = add_entry(j, address, local, entries);
         }
         return r;

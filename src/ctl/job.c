@@ -63,16 +63,15 @@ Watch *watch_free(Watch *w) {
 
 /* Stores the changed properties in a signal of a job. */
 static int take_properties(Watch *w, json_object *properties) {
-        int r = 0;
-
-        if (json_object_object_get_ex(properties, "step", NULL))
-                r = string_copy(&w->step, reply_text(properties, "step"));
-        if (r >= 0 && json_object_object_get_ex(properties, "message", NULL))
-                r = string_copy(&w->message, reply_text(properties, "message"));
         (void) JSON_READ_INTEGER(properties, "steps_done", UINT32_MAX, &w->done);
         (void) JSON_READ_INTEGER(properties, "steps_total", UINT32_MAX, &w->total);
         (void) json_read_number(properties, "deadline", UINT64_MAX, &w->deadline);
-        return r;
+        if (json_object_object_get_ex(properties, "step", NULL) &&
+            string_copy(&w->step, reply_text(properties, "step")) < 0)
+                return -ENOMEM;
+        if (!json_object_object_get_ex(properties, "message", NULL))
+                return 0;
+        return string_copy(&w->message, reply_text(properties, "message"));
 }
 
 #define STEP_INDENT 6 /* width of "[1/9] " in front of the text */
@@ -97,15 +96,15 @@ static int handle_step(Watch *w, sd_bus_message *m) {
         if (r < 0 || !streq(interface, BUS_JOB_INTERFACE))
                 return r;
         r = reply_read_properties(m, &properties);
-        if (r >= 0)
-                r = string_copy(&before, w->step);
-        if (r >= 0)
-                r = take_properties(w, properties);
-        if (r >= 0 && w->progress.shows)
+        if (r < 0)
+                return r;
+        if (string_copy(&before, w->step) < 0 || take_properties(w, properties) < 0)
+                return -ENOMEM;
+        if (w->progress.shows)
                 progress_set(&w->progress, member_object(properties, "device_steps"), w->step);
-        else if (r >= 0 && !streq_ptr(before, w->step))
+        else if (!streq_ptr(before, w->step))
                 print_step(w);
-        return r;
+        return 0;
 }
 
 static int handle_removed(Watch *w, sd_bus_message *m) {
@@ -332,8 +331,9 @@ int watch_send(Client *c, const JobCall *call, const char *subject, sd_bus_messa
         _cleanup_(cleanup_watch_free) Watch *w = NULL;
         int r = args_has(c->args, OPTION_NO_WAIT) ? 0 : watch_new(c, call->verb, subject, &w);
 
-        if (r >= 0)
-                r = client_call(c, message, &reply);
+        if (r < 0)
+                return r;
+        r = client_call(c, message, &reply);
         if (r == -EINTR && w)
                 return watch_interrupted(w);
         return r < 0 ? r : follow(c, w, call, subject, reply);

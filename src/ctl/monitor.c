@@ -269,10 +269,10 @@ static int handle_owner(Monitor *m, sd_bus_message *msg) {
         r = sd_bus_message_read(msg, "sss", &name, &before, &after);
         if (r < 0 || streq_ptr(*after ? after : NULL, m->daemon))
                 return r;
-        if (m->daemon)
-                r = print_line(m, &(Line) { &kind_daemon, NULL, "gone" });
-        if (r >= 0)
-                r = string_copy(&m->daemon, *after ? after : NULL);
+        r = m->daemon ? print_line(m, &(Line) { &kind_daemon, NULL, "gone" }) : 0;
+        if (r < 0)
+                return r;
+        r = string_copy(&m->daemon, *after ? after : NULL);
         return r >= 0 && m->daemon ? print_line(m, &(Line) { &kind_daemon, NULL, "running" }) : r;
 }
 

@@ -66,13 +66,12 @@ int verb_nova_config(const Args *args) {
                 return r;
         }
         if (!o || !specs || json_object_object_add(o, "device_spec", specs) < 0)
-                r = -ENOMEM;
-        if (r >= 0)
-                r = make_specs(node, specs, &report);
-        if (r >= 0)
-                r = json_object_object_add(o, "report_in_placement", json_object_new_boolean(report));
+                return report_errno(args, -ENOMEM, "Cannot print");
+        r = make_specs(node, specs, &report);
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
+        if (json_object_object_add(o, "report_in_placement", json_object_new_boolean(report)) < 0)
+                return report_errno(args, -ENOMEM, "Cannot print");
         if (args_has(args, OPTION_JSON))
                 return document_print(args, TAKE_PTR(o));
         printf("[pci]\n%s", report ? "report_in_placement = true\n" : "");

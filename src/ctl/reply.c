@@ -116,34 +116,37 @@ static json_object *class_value(uint32_t class) {
         return json_object_new_string(hex);
 }
 
+/* type: of an array, in a variant. */
+static int enter_array(sd_bus_message *msg, const char *type) {
+        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, type);
+
+        return r < 0 ? r : sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, type + 1);
+}
+
+static int exit_array(sd_bus_message *msg) {
+        int r = sd_bus_message_exit_container(msg);
+
+        return r < 0 ? r : sd_bus_message_exit_container(msg);
+}
+
 static int read_words(sd_bus_message *msg, json_object **ret) {
         const char *word;
-        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, "as");
+        int r = enter_array(msg, "as");
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "s");
         *ret = json_object_new_array();
         while (r >= 0 && (r = sd_bus_message_read(msg, "s", &word)) > 0)
                 r = *ret ? json_object_array_add(*ret, json_object_new_string(word)) : -ENOMEM;
-        if (r < 0)
-                return r;
-        r = sd_bus_message_exit_container(msg);
-        return r < 0 ? r : sd_bus_message_exit_container(msg);
+        return r < 0 ? r : exit_array(msg);
 }
 
 static int read_texts(sd_bus_message *msg, json_object **ret) {
         const char *key, *text;
-        int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, "a{ss}");
+        int r = enter_array(msg, "a{ss}");
 
-        if (r >= 0)
-                r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_ARRAY, "{ss}");
         *ret = json_object_new_object();
         while (r >= 0 && (r = sd_bus_message_read(msg, "{ss}", &key, &text)) > 0)
                 r = *ret ? json_object_object_add(*ret, key, json_object_new_string(text)) : -ENOMEM;
-        if (r < 0)
-                return r;
-        r = sd_bus_message_exit_container(msg);
-        return r < 0 ? r : sd_bus_message_exit_container(msg);
+        return r < 0 ? r : exit_array(msg);
 }
 
 /* Reads a value. "" and -1 become null, because D-Bus has no null. -ENODATA: a type that is left out. */

@@ -41,24 +41,23 @@ static int add_single_cpu(char **text, CpuRun *run, unsigned long cpu) {
 char *cpus_shorten(const char *list) {
         _cleanup_free_ char *text = NULL;
         CpuRun run = { 0 };
-        int r = 0;
 
-        while (r >= 0 && *list) {
+        while (*list) {
                 char *end;
                 unsigned long first = strtoul(list, &end, 10);
 
                 if (*end == '-') {
-                        r = append_cpu_run(&text, &run);
+                        if (append_cpu_run(&text, &run) < 0 ||
+                            string_append(&text, ",", "%lu-%lu", first, strtoul(end + 1, &end, 10)) < 0)
+                                return NULL;
                         run = (CpuRun) { 0 };
-                        if (r >= 0)
-                                r = string_append(&text, ",", "%lu-%lu", first, strtoul(end + 1, &end, 10));
-                } else
-                        r = add_single_cpu(&text, &run, first);
+                } else if (add_single_cpu(&text, &run, first) < 0)
+                        return NULL;
                 list = *end ? end + 1 : end;
         }
-        if (r >= 0)
-                r = append_cpu_run(&text, &run);
-        return r < 0 ? NULL : text ? TAKE_PTR(text) : strdup("-");
+        if (append_cpu_run(&text, &run) < 0)
+                return NULL;
+        return text ? TAKE_PTR(text) : strdup("-");
 }
 
 /* Skips the vendor at the start of a name: "Advanced Micro Devices, Inc. [AMD] ". */
@@ -159,17 +158,18 @@ char *peer_path_text(json_object *path, bool brief) {
                 { "card", "within one card" },
         };
         const char *access = reply_text(path, "peer_to_peer"), *known = access;
+        bool redirected = streq_ptr(access, "redirected");
         _cleanup_free_ char *text = NULL;
-        int r = brief ? 0 : string_append(&text, "", "peer-to-peer ");
 
+        if (!brief && string_append(&text, "", "peer-to-peer ") < 0)
+                return NULL;
         for (size_t i = 0; i < ELEMENTSOF(texts); i++)
                 if (streq_ptr(access, texts[i].access))
                         known = texts[i].text;
-        if (r >= 0 && streq_ptr(access, "redirected"))
-                r = add_redirecting_ports(&text, path, brief);
-        else if (r >= 0)
-                r = string_append(&text, "", "%s", known ?: "unknown: ACS or ATS could not be read");
-        if (r >= 0 && (streq_ptr(access, "redirected") || (!access && !brief)))
-                r = add_ats(&text, path, brief);
-        return r < 0 ? NULL : TAKE_PTR(text);
+        if (redirected ? add_redirecting_ports(&text, path, brief) < 0
+                       : string_append(&text, "", "%s", known ?: "unknown: ACS or ATS could not be read") < 0)
+                return NULL;
+        if ((redirected || (!access && !brief)) && add_ats(&text, path, brief) < 0)
+                return NULL;
+        return TAKE_PTR(text);
 }

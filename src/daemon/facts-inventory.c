@@ -193,11 +193,12 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
 
         for (size_t i = 0; r >= 0 && locked && i < n; i++)
                 r = pci_address_append(&busy, &n_busy, devices[i]);
-        if (r >= 0)
-                r = scan_update(m->fs, m->host.inventory, devices, n, locked, busy, n_busy, &inv);
-        if (r >= 0)
-                r = take_inventory(m, TAKE_PTR(inv));
-        return r;
+        if (r < 0)
+                return r;
+        r = scan_update(m->fs, m->host.inventory, devices, n, locked, busy, n_busy, &inv);
+        if (r < 0)
+                return r;
+        return take_inventory(m, TAKE_PTR(inv));
 }
 
 /* Reads a device again. Returns 1 when driver, override, power management, reset methods or vGPU changed, 0 when not,
@@ -212,19 +213,10 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         if (!found)
                 return 0;
         dev = &m->host.inventory->devices[inventory_device_index(m->host.inventory, found)];
-        r = string_copy(&driver, dev->driver);
-        if (r >= 0)
-                r = string_copy(&override, dev->driver_override);
-        if (r >= 0)
-                r = string_copy(&reset_methods, dev->reset_methods);
-        if (r >= 0)
-                r = string_copy(&vgpu_types, dev->vgpu_types);
-        if (r >= 0)
-                r = string_copy(&mdev_types, dev->mdev_types);
-        if (r >= 0)
-                r = string_copy(&mdevs, dev->mdevs);
-        if (r < 0)
-                return r;
+        if (string_copy(&driver, dev->driver) < 0 || string_copy(&override, dev->driver_override) < 0 ||
+            string_copy(&reset_methods, dev->reset_methods) < 0 || string_copy(&vgpu_types, dev->vgpu_types) < 0 ||
+            string_copy(&mdev_types, dev->mdev_types) < 0 || string_copy(&mdevs, dev->mdevs) < 0)
+                return -ENOMEM;
         before = *dev;
         before.vgpu_types = vgpu_types;
         before.mdev_types = mdev_types;
@@ -398,8 +390,9 @@ int manager_refresh_drivers(Manager *m) {
         size_t n = 0;
         int r = manager_list_unbound(m, &unbound, &n);
 
-        if (r >= 0)
-                r = driver_list_refresh(m->fs, m->host.inventory);
+        if (r < 0)
+                return r;
+        r = driver_list_refresh(m->fs, m->host.inventory);
         if (r <= 0)
                 return r;
         note_facts(m);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Reads serial numbers, and finds by them the cards that have another address after a boot. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "facts.h"
@@ -113,6 +114,7 @@ static void adopt_moved(Manager *m, Allocation *a, const Rematch *list, size_t n
 static int drop_addresses(Manager *m, const Rematch *list, size_t n) {
         Allocation *a = ledger_remove(m->host.ledger, list[0].allocation->name);
 
+        assert(a == list[0].allocation);
         for (size_t i = 0; i < n; i++)
                 a->devices[list[i].index].lost = true;
         adopt_moved(m, a, list, n);
@@ -139,6 +141,7 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
         _cleanup_free_ PciAddress *before = NULL;
         size_t n_before = 0;
 
+        assert(a == list[0].allocation);
         for (size_t i = 0; i < n; i++) {
                 AllocationDevice *d = &a->devices[list[i].index];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Runs the steps of a job in a child process. */
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 
@@ -246,8 +247,10 @@ static void add_stuck(Job *job, const Step *step, Doing doing) {
 }
 
 static void remove_stuck(Job *job, size_t i) {
-        JobStuck stuck = job->stuck[i];
+        JobStuck stuck;
 
+        assert(i < job->n_stuck);
+        stuck = job->stuck[i];
         job->stuck[i] = job->stuck[--job->n_stuck];
         job->handlers->returned(job, &stuck);
         free(stuck.devices);
@@ -426,8 +429,10 @@ static int on_begin(sd_event_source *source, void *userdata) {
         Job *job = userdata;
         const Manager *m = job->manager;
         const uint64_t sec = step_list_timeout_sec(job->steps);
-        int r = job->handlers->begin(job);
+        int r;
 
+        assert(!job->held && !job->has_result);
+        r = job->handlers->begin(job);
         if (r >= 0 && job->steps->n > 0) {
                 job->deadline = clock_usec(CLOCK_REALTIME) + sec * 1000000U;
                 /* The undo takes at most as long as the steps, hence 2 * sec. */
@@ -445,19 +450,23 @@ static int on_begin(sd_event_source *source, void *userdata) {
 int job_start(Job *job, const JobHandlers *handlers) {
         int r;
 
+        assert(!job->defer);
         job->handlers = handlers;
         r = sd_event_add_defer(job->manager->event, &job->defer, on_begin, job);
         return r < 0 ? r : sd_event_source_set_priority(job->defer, SD_EVENT_PRIORITY_IMPORTANT);
 }
 
 int job_hold(Job *job) {
-        int r = sd_event_source_set_enabled(job->defer, SD_EVENT_OFF);
+        int r;
 
+        assert(job->defer && !job->held);
+        r = sd_event_source_set_enabled(job->defer, SD_EVENT_OFF);
         job->held = r >= 0;
         return r;
 }
 
 int job_let_begin(Job *job) {
+        assert(job->held);
         job->held = false;
         return sd_event_source_set_enabled(job->defer, SD_EVENT_ONESHOT);
 }

@@ -3,8 +3,10 @@
 
 #include "jobs-worker.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +18,7 @@ int worker_lock(const Worker *w) {
 }
 
 void worker_report(const void *report, size_t size) {
+        assert(size <= PIPE_BUF);
         /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, report, size);
 }
@@ -101,18 +104,20 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
 static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
         int r = child_watch(&w->watch, event, w->pid, timeout_usec, on_exit_of_child, on_timeout, w);
 
-        if (r >= 0)
-                r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
+        if (r < 0)
+                return r;
+        r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
+        if (r < 0)
+                return r;
         /* The exit of the child is handled after its reports. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
-        return r;
+        return sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
 }
 
 int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs *fs, uint64_t timeout_usec,
                  void *userdata) {
         int r;
 
+        assert(w->pid == 0 && !w->io);
         w->kind = kind;
         w->userdata = userdata;
         r = fork_child(w, fs);

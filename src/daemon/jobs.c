@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The jobs of the manager, from manager_start_job() to the exit of the child. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "facts.h"
@@ -273,6 +274,7 @@ static void count_time(JobQueue *q, const Job *job, JobResult result) {
 }
 
 static void release_lock(Manager *m, Job *job) {
+        assert(!job->unlocked);
         if (!job->lost || !manager_adopt_orphan(m, job))
                 orphans_unlock_job(&m->jobs.orphans, job);
         job->unlocked = true;
@@ -380,6 +382,7 @@ Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, 
         _cleanup_(cleanup_job_free) Job *job = NULL;
         int r;
 
+        assert(kind->verb && kind->finished);
         steps->timeout_sec = m->host.config->job_timeout;
         steps->parallel = m->host.config->parallel_devices;
         if (steps_set_chains(steps, m->host.inventory) < 0) {

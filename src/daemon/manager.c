@@ -33,8 +33,9 @@ int manager_new(const char *sysroot, const char *config_path, const char *state_
         if (!m->host.ledger)
                 return -ENOMEM;
         r = store_open(state_dir, &m->store);
-        if (r >= 0)
-                r = store_load(m->store, m->host.ledger, &services);
+        if (r < 0)
+                return r;
+        r = store_load(m->store, m->host.ledger, &services);
         if (r < 0)
                 return r;
         r = services_load(&m->jobs, services);
@@ -304,7 +305,7 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
         return 0;
 }
 
-static int add_signals(Manager *m) {
+static int make_event_loop(Manager *m) {
         sigset_t mask;
         int r;
 
@@ -315,9 +316,16 @@ static int add_signals(Manager *m) {
         (void) sigaddset(&mask, SIGCHLD);
         if (sigprocmask(SIG_BLOCK, &mask, NULL) < 0)
                 return -errno;
+        r = sd_event_default(&m->event);
+        if (r < 0)
+                return r;
+        r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return r;
         r = sd_event_add_signal(m->event, NULL, SIGTERM, on_stop, m);
-        if (r >= 0)
-                r = sd_event_add_signal(m->event, NULL, SIGINT, on_stop, m);
+        if (r < 0)
+                return r;
+        r = sd_event_add_signal(m->event, NULL, SIGINT, on_stop, m);
         return r < 0 ? r : sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
 }
 
@@ -327,13 +335,24 @@ static int on_settle(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-int manager_run(Manager *m) {
-        int r = sd_event_default(&m->event);
+static int add_settle(Manager *m) {
+        /* Enabled at first, to begin the startup phases. */
+        int r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
 
-        if (r >= 0)
-                r = add_signals(m);
-        if (r >= 0)
-                r = sd_event_set_watchdog(m->event, true);
+        if (r < 0)
+                return r;
+        /* Runs before the loop waits for the next event, so that the changes of one event are told before the next
+         * event changes more. The source itself is dispatched only when there are notes. */
+        r = sd_event_source_set_prepare(m->notes.settle, on_settle);
+        if (r < 0)
+                return r;
+        /* It runs before the buses' own preparation, which sends what is in their queues. */
+        return sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_NORMAL - 2);
+}
+
+int manager_run(Manager *m) {
+        int r = make_event_loop(m);
+
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = server_new(m->event, &server_callbacks, m, &m->told.server);
@@ -348,15 +367,7 @@ int manager_run(Manager *m) {
         manager_follow_fabric(m);
         manager_follow_endpoints(m);
         manager_probe_gpus(m);
-        /* Enabled at first, to begin the startup phases. */
-        r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
-        /* Runs before the loop waits for the next event, so that the changes of one event are told before the next
-         * event changes more. The source itself is dispatched only when there are notes. */
-        if (r >= 0)
-                r = sd_event_source_set_prepare(m->notes.settle, on_settle);
-        /* It runs before the buses' own preparation, which sends what is in their queues. */
-        if (r >= 0)
-                r = sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_NORMAL - 2);
+        r = add_settle(m);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the event loop: %m");
         r = sd_event_loop(m->event);

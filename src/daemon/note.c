@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Notes of what changed, and the texts of events. */
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -83,13 +84,18 @@ static void note_members(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
 
-                for (size_t j = 0; s && j < s->n_members; j++)
-                        ledger_find(m->host.ledger, s->members[j]->name)->status.is_noted = true;
+                for (size_t j = 0; s && j < s->n_members; j++) {
+                        Allocation *member = ledger_find(m->host.ledger, s->members[j]->name);
+
+                        assert(member == s->members[j]);
+                        member->status.is_noted = true;
+                }
         }
         m->notes.allocations = true;
 }
 
 void note_allocation(Manager *m, Allocation *a) {
+        assert(ledger_find(m->host.ledger, a->name) == a);
         a->status.is_noted = true;
         m->notes.allocations = true;
         if (!a->status.is_shown)
@@ -209,6 +215,7 @@ static char *format_message(HistoryEvent event, const char *devices, const Alloc
         if (event == HISTORY_RESUMED)
                 return string_format("%s '%s' again: %s.", a->state == ALLOCATION_RELEASING ? "Releasing" : "Preparing",
                                      a->name, devices);
+        assert(event == HISTORY_FAILED);
         return string_format("'%s' failed: %s", a->name, why);
 }
 

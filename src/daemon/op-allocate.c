@@ -203,10 +203,12 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         Verdict v;
         int r = string_copy(&claimed->name, name);
 
-        if (r >= 0)
-                r = sd_id128_randomize(&id);
-        if (r >= 0)
-                r = store_next_generation(m->store, &claimed->generation);
+        if (r < 0)
+                return refuse_storage(ret, r);
+        r = sd_id128_randomize(&id);
+        if (r < 0)
+                return refuse_storage(ret, r);
+        r = store_next_generation(m->store, &claimed->generation);
         if (r < 0)
                 return refuse_storage(ret, r);
         (void) sd_id128_to_uuid_string(id, claimed->id);

@@ -4,6 +4,7 @@
 
 #include "facts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -57,6 +58,13 @@ Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret) {
         return r < 0 ? refuse_storage(ret, r) : VERDICT_NONE;
 }
 
+Allocation *manager_find_subject(const Manager *m, const Job *job) {
+        Allocation *a = ledger_find(m->host.ledger, job->subject);
+
+        assert(a);
+        return a;
+}
+
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason) {
         int r;
 
@@ -100,10 +108,13 @@ Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Re
 }
 
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret) {
+        const Allocation *removed;
         Verdict v;
         int r;
 
-        (void) ledger_remove(m->host.ledger, a->name);
+        assert(a != *b && streq(a->name, (*b)->name));
+        removed = ledger_remove(m->host.ledger, a->name);
+        assert(removed == a);
         v = ledger_adopt(m->host.ledger, *b, ret);
         if (v != VERDICT_NONE) {
                 (void) ledger_adopt(m->host.ledger, a, NULL);

@@ -193,16 +193,14 @@ Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const 
 }
 
 static void attach_begun(Manager *m, Job *job) {
-        _cleanup_(cleanup_allocation_free) Allocation *part =
-                allocation_changing_part(ledger_find(m->host.ledger, job->subject));
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(manager_find_subject(m, job));
 
         if (part)
                 note_allocation_event(m, HISTORY_RESERVED, part, NULL);
 }
 
 static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
-        _cleanup_(cleanup_allocation_free) Allocation *part =
-                allocation_changing_part(ledger_find(m->host.ledger, job->subject));
+        _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(manager_find_subject(m, job));
 
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
 }
@@ -279,7 +277,7 @@ static Allocation *read_changing_part(Manager *m, const Allocation *a, JobResult
 }
 
 static JobResult attach_finished(Manager *m, Job *job, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
         _cleanup_(cleanup_allocation_free) Allocation *part = read_changing_part(m, a, result);
 
         if (part && result == JOB_DONE)
@@ -388,7 +386,7 @@ Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const 
 }
 
 static Verdict detach_check(Manager *m, const Job *job, Refusal *ret) {
-        return check_use(m, ledger_find(m->host.ledger, job->subject), ret);
+        return check_use(m, manager_find_subject(m, job), ret);
 }
 
 /* Returns true when the device is in the state from before the job. */
@@ -415,7 +413,7 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
 }
 
 static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
         _cleanup_(cleanup_allocation_free) Allocation *part = read_changing_part(m, a, result);
 
         if (result != JOB_DONE || !part)

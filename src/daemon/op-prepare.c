@@ -36,7 +36,7 @@ void manager_found_attributes(Manager *m, const Job *job, const Step *step, cons
 }
 
 int manager_all_attributes_found(Manager *m, const Job *job) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
         int r = store_save(m->store, a);
 
         if (r < 0)
@@ -52,7 +52,7 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
 #define RETRY_MAX_SEC   300U
 
 static void prepare_begun(Manager *m, Job *job) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
 
         a->status.prepared_by = job->id;
         if (job->resumed)
@@ -62,7 +62,7 @@ static void prepare_begun(Manager *m, Job *job) {
 }
 
 static Verdict prepare_check(Manager *m, const Job *job, Refusal *ret) {
-        const Allocation *a = ledger_find(m->host.ledger, job->subject);
+        const Allocation *a = manager_find_subject(m, job);
 
         return manager_check_use_again(m, a, job->resumed ? USE_RESUME : USE_ALLOCATE, ret);
 }
@@ -111,7 +111,7 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
 }
 
 static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
         const Step *lacking = job->lacking;
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */

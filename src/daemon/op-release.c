@@ -185,13 +185,11 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
 }
 
 static Verdict release_check(Manager *m, const Job *job, Refusal *ret) {
-        const Allocation *a = ledger_find(m->host.ledger, job->subject);
-
-        return manager_check_use_again(m, a, USE_RELEASE, ret);
+        return manager_check_use_again(m, manager_find_subject(m, job), USE_RELEASE, ret);
 }
 
 static JobResult release_finished(Manager *m, Job *job, JobResult result) {
-        Allocation *a = ledger_find(m->host.ledger, job->subject);
+        Allocation *a = manager_find_subject(m, job);
 
         /* After a timeout the child may still hold the device lock, and reading would block on it. */
         if (result != JOB_TIMEOUT)

@@ -141,6 +141,8 @@ Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
  * state, from which a restart repeats the work.
  */
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
+/* Returns the allocation of a job that runs: it stays in the ledger until the job has ended. */
+Allocation *manager_find_subject(const Manager *m, const Job *job);
 /*
  * Sets the state that `a` has while its job runs, so that a restart continues from there. On a refusal, `a` keeps its
  * state in memory and on disk; or it has failed, because the disk may have the new state.

@@ -118,7 +118,7 @@ static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
 }
 
 static void probe(Manager *m) {
-        PciAddress *vfs = NULL;
+        _cleanup_free_ PciAddress *vfs = NULL;
         size_t n = 0;
         int r;
 
@@ -129,7 +129,6 @@ static void probe(Manager *m) {
         if (r >= 0 && n > 0)
                 r = probe_begin(&attributes_probe, m->event, m->fs, TAKE_PTR(vfs), n, m->host.config->job_timeout, m,
                                 &m->watches.attributes.probe);
-        free(vfs);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the attributes of VFs, ignoring: %m");
 }

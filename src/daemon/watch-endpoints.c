@@ -123,8 +123,9 @@ static int begin_question(Manager *m) {
         if (fd < 0)
                 return TAKE_FD(fd);
         r = sd_event_add_io(m->event, &w->answer, fd, EPOLLIN, on_answer, m);
-        if (r >= 0)
-                r = sd_event_source_set_io_fd_own(w->answer, true);
+        if (r < 0)
+                return r;
+        r = sd_event_source_set_io_fd_own(w->answer, true);
         if (r < 0)
                 return r;
         fd = -1;

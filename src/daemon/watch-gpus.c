@@ -185,7 +185,7 @@ static int gather(Manager *m, PciAddress **gpus, size_t *n) {
 }
 
 void manager_probe_gpus(Manager *m) {
-        PciAddress *gpus = NULL;
+        _cleanup_free_ PciAddress *gpus = NULL;
         size_t n = 0;
         int r;
 
@@ -196,7 +196,6 @@ void manager_probe_gpus(Manager *m) {
         if (r >= 0 && n > 0)
                 r = probe_begin(&minors, m->event, m->fs, TAKE_PTR(gpus), n,
                                 MIN(m->host.config->job_timeout, PATIENCE_SEC), m, &m->watches.gpu_probe);
-        free(gpus);
         if (r < 0)
                 log_warning_errno(r, "Failed to read the device minors of GPUs, ignoring: %m");
 }

@@ -3,6 +3,7 @@
 
 #include "watch-probe.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "jobs-worker.h"
@@ -28,6 +29,7 @@ struct Probe {
 void probe_tell(const Probe *s, size_t i, const void *answer) {
         Message m = { .asked = i };
 
+        assert(i < s->n_asked);
         memcpy(m.answer, answer, s->kind->size);
         worker_report(&m, offsetof(Message, answer) + s->kind->size);
 }
@@ -44,8 +46,10 @@ bool probe_is_asking(const Probe *s) {
 
 /* Takes the next answer; NULL when the device gave none. */
 static void take(Probe *s, const void *answer) {
-        PciAddress device = s->asked[s->n_answered++];
+        PciAddress device;
 
+        assert(s->n_answered < s->n_asked);
+        device = s->asked[s->n_answered++];
         if (answer)
                 s->kind->told(device, answer, s->userdata);
         if (s->n_answered == s->n_asked && s->kind->done)
@@ -116,6 +120,7 @@ int probe_begin(const ProbeKind *kind, sd_event *event, const Sysfs *fs, PciAddr
         _cleanup_(cleanup_probe_free) Probe *s = calloc(1, sizeof(*s));
         int r;
 
+        assert(n > 0 && kind->size <= PROBE_ANSWER_MAX && !*ret);
         if (!s)
                 return -ENOMEM;
         *s = (Probe) { .kind = kind,

@@ -4,6 +4,7 @@
  * there is a pause, so that many events in a row cost one read.
  */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "facts.h"
@@ -164,19 +165,17 @@ static bool may_have_types(const Manager *m, const Event *e) {
 static int add_to_list(Manager *m, const Event *e, ReadList *l) {
         bool fresh = e->removed || !inventory_find(m->host.inventory, e->address);
         bool bound = e->bound || may_have_types(m, e);
-        int r = 0;
+        int r;
 
         if (!fresh && manager_is_busy(m, e->address)) {
+                assert(m->watches.uevents->n_events < EVENTS_MAX);
                 m->watches.uevents->events[m->watches.uevents->n_events++] = *e;
                 return 0;
         }
-        if (fresh)
-                r = pci_address_append(&l->fresh, &l->n_fresh, e->address);
-        if (r >= 0 && bound)
-                r = pci_address_append(&l->bound, &l->n_bound, e->address);
-        if (r >= 0 && !fresh && !bound)
-                r = pci_address_append(&l->other, &l->n_other, e->address);
-        return r;
+        if (!fresh && !bound)
+                return pci_address_append(&l->other, &l->n_other, e->address);
+        r = fresh ? pci_address_append(&l->fresh, &l->n_fresh, e->address) : 0;
+        return r < 0 || !bound ? r : pci_address_append(&l->bound, &l->n_bound, e->address);
 }
 
 static int refresh_devices(Manager *m, const PciAddress *devices, size_t n, bool locked) {
@@ -196,11 +195,12 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         log_debug("Events of %zu devices: scanning %zu, refreshing %zu.", n, l.n_fresh, l.n_bound + l.n_other);
         if (r >= 0 && l.n_fresh > 0)
                 r = manager_scan_devices(m, l.fresh, l.n_fresh, true);
-        if (r >= 0)
-                r = refresh_devices(m, l.bound, l.n_bound, false);
-        if (r >= 0)
-                r = refresh_devices(m, l.other, l.n_other, true);
-        return r;
+        if (r < 0)
+                return r;
+        r = refresh_devices(m, l.bound, l.n_bound, false);
+        if (r < 0)
+                return r;
+        return refresh_devices(m, l.other, l.n_other, true);
 }
 
 /* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. */

@@ -135,20 +135,19 @@ static int explain_document(const Inventory *inv, const Config *config, const Al
                             char **text) {
         _cleanup_free_ char *versions = explain_versions(&inv->libvirt);
         bool coherent = count_coherent(a, NULL) > 0;
-        int r = 0;
+        int r;
 
         if (!versions)
                 return -ENOMEM;
-        if (coherent)
-                r = explain_cells(inv, config, a, versions, text);
-        if (r >= 0)
-                r = explain_window(&inv->libvirt, hole64, versions, text);
-        if (r >= 0 && coherent && !smmu)
-                r = string_append(
-                        text, "",
-                        "The guest has no SMMU for its GPUs, so they have no ATS there, unless a template asks "
-                        "for one: an iommu of model smmuv3 with accel='on', which takes libvirt 12.7.\n");
-        return r;
+        r = coherent ? explain_cells(inv, config, a, versions, text) : 0;
+        if (r < 0)
+                return r;
+        r = explain_window(&inv->libvirt, hole64, versions, text);
+        if (r < 0 || !coherent || smmu)
+                return r;
+        return string_append(text, "",
+                             "The guest has no SMMU for its GPUs, so they have no ATS there, unless a template asks "
+                             "for one: an iommu of model smmuv3 with accel='on', which takes libvirt 12.7.\n");
 }
 
 int guest_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, uint64_t hole64, bool smmu,
@@ -158,10 +157,12 @@ int guest_explain_lacks(const Inventory *inv, const Config *config, const Alloca
         int r = explain_driver(&inv->libvirt, a, &text);
 
         *ret = NULL;
-        if (r >= 0 && aarch64)
-                r = explain_memory(inv, a, &text);
-        if (r >= 0 && aarch64 && a->n_cells > 0)
-                r = explain_document(inv, config, a, hole64, smmu, &text);
+        if (r < 0)
+                return r;
+        r = aarch64 ? explain_memory(inv, a, &text) : 0;
+        if (r < 0)
+                return r;
+        r = aarch64 && a->n_cells > 0 ? explain_document(inv, config, a, hole64, smmu, &text) : 0;
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(text);

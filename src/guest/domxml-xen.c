@@ -7,6 +7,8 @@
 
 #include "domxml-xen.h"
 
+#include <errno.h>
+
 #include "domxml-internal.h"
 #include "util/strings.h"
 
@@ -57,30 +59,30 @@ static bool shows_devices(const Allocation *a) {
 int xen_losses(const Allocation *a, GuestInfo info, XenDocument document, char **ret) {
         bool devices = shows_devices(a), services = a->n_services > 0, cells = xen_has_cells(a, document);
         _cleanup_free_ char *text = NULL;
-        int r = 0;
 
-        if (!cells && a->n_cells > 1)
-                r = string_append(&text, "", "%s",
-                                  "No guest NUMA cells: libvirt would take their memory from other nodes than those of "
-                                  "the allocation. The format 'xl' has them.\n");
-        if (r >= 0 && !cells)
-                r = string_append(&text, "", "%s",
-                                  "No strict memory policy: Xen prefers the nodes of the pinned CPUs, and takes memory "
-                                  "of others when these run short.\n");
-        if (r >= 0 && a->page_size > 0)
-                r = string_append(&text, "", "No pages of %s: Xen chooses the size of pages.\n",
-                                  FORMAT_SIZE(a->page_size));
-        if (r >= 0 && devices)
-                r = string_append(&text, "", "%s",
-                                  "No PCI tree: Xen chooses the addresses of devices in the guest, which does not see "
-                                  "their NUMA nodes and distances.\n");
-        if (r >= 0 && info != GUEST_INFO_NONE && (devices || services))
-                r = string_append(&text, "", "No fw_cfg: the guest is not told %s%s%s.\n",
-                                  devices ? "the slots of its devices" : "", devices && services ? " and " : "",
-                                  services ? "the endpoints of its services" : "");
-        if (r >= 0)
-                *ret = TAKE_PTR(text);
-        return r;
+        if (!cells && a->n_cells > 1 &&
+            string_append(&text, "", "%s",
+                          "No guest NUMA cells: libvirt would take their memory from other nodes than those of "
+                          "the allocation. The format 'xl' has them.\n") < 0)
+                return -ENOMEM;
+        if (!cells && string_append(&text, "", "%s",
+                                    "No strict memory policy: Xen prefers the nodes of the pinned CPUs, and takes "
+                                    "memory of others when these run short.\n") < 0)
+                return -ENOMEM;
+        if (a->page_size > 0 &&
+            string_append(&text, "", "No pages of %s: Xen chooses the size of pages.\n", FORMAT_SIZE(a->page_size)) < 0)
+                return -ENOMEM;
+        if (devices && string_append(&text, "", "%s",
+                                     "No PCI tree: Xen chooses the addresses of devices in the guest, which does not "
+                                     "see their NUMA nodes and distances.\n") < 0)
+                return -ENOMEM;
+        if (info != GUEST_INFO_NONE && (devices || services) &&
+            string_append(&text, "", "No fw_cfg: the guest is not told %s%s%s.\n",
+                          devices ? "the slots of its devices" : "", devices && services ? " and " : "",
+                          services ? "the endpoints of its services" : "") < 0)
+                return -ENOMEM;
+        *ret = TAKE_PTR(text);
+        return 0;
 }
 
 /* Adds comments before <domain> about what the guest lacks. */

@@ -2,6 +2,7 @@
 
 #include "host/child.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,6 +43,7 @@ int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec
                 sd_event_time_handler_t late, void *userdata) {
         int r = sd_event_add_child(event, &w->exit, pid, WEXITED, exited, userdata);
 
+        assert(pid > 0);
         if (r >= 0 && timeout_usec > 0)
                 r = sd_event_add_time_relative(event, &w->deadline, CLOCK_MONOTONIC, timeout_usec, 0, late, userdata);
         if (r >= 0) {

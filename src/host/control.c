@@ -92,8 +92,9 @@ static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
         if (r != 0)
                 return MIN(r, 0);
         r = sysfs_write(fs, PCIBACK "/new_slot", PCI_ADDRESS_STR(address));
-        if (r >= 0)
-                r = has_slot(fs, address, 1);
+        if (r < 0)
+                return r;
+        r = has_slot(fs, address, 1);
         return r == 0 ? -EIO : MIN(r, 0);
 }
 
@@ -221,15 +222,15 @@ static int set_methods(const Sysfs *fs, PciAddress address, const char *methods)
         char now[SYSFS_ATTRIBUTE_MAX];
         int r = sysfs_read(fs, path, now, sizeof(now));
 
-        if (r >= 0 && streq(now, methods))
-                return 0;
-        if (r >= 0)
-                r = sysfs_write(fs, path, methods);
-        if (r >= 0)
-                r = sysfs_read(fs, path, now, sizeof(now));
         if (r < 0)
-                return r == -ENOENT ? -EINVAL : r; /* Linux before 5.15 lacks the file */
-        return streq(now, methods) ? 0 : -EIO;
+                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 there is no such file */
+        if (streq(now, methods))
+                return 0;
+        r = sysfs_write(fs, path, methods);
+        if (r < 0)
+                return r;
+        r = sysfs_read(fs, path, now, sizeof(now));
+        return r < 0 ? r : streq(now, methods) ? 0 : -EIO;
 }
 
 int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before) {

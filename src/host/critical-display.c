@@ -124,8 +124,9 @@ int critical_mark_display(const Critical *c) {
         bool drawn = false;
         int number, r = mark_bmc(c);
 
-        if (r >= 0)
-                r = has_framebuffer_console(c, &drawn);
+        if (r < 0)
+                return r;
+        r = has_framebuffer_console(c, &drawn);
         if (r < 0 || !drawn)
                 return r;
         r = first_framebuffer(c, &number);

@@ -46,8 +46,9 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         if (strspn(name, ".") == strlen(name) || strchr(name, '/'))
                 return 0;
         r = link ? critical_mark_user(c, link, use) : -ENOMEM;
-        if (r >= 0)
-                r = may_be_ovs_bridge(c, link, &ovs_bridge);
+        if (r < 0)
+                return r;
+        r = may_be_ovs_bridge(c, link, &ovs_bridge);
         if (r < 0 || !ovs_bridge)
                 return r;
         r = string_replace(&through, "%s <- %s", name, use);
@@ -366,10 +367,12 @@ static int take_interface_address(const Critical *c, char *line) {
 static int mark_routes(const Critical *c) {
         int r = critical_lines(c, "proc/net/route", true, take_route4);
 
-        if (r >= 0)
-                r = critical_lines(c, "proc/net/ipv6_route", true, take_route6);
-        if (r >= 0 && c->peers->n > 0)
-                r = critical_lines(c, "proc/net/if_inet6", true, take_interface_address);
+        if (r < 0)
+                return r;
+        r = critical_lines(c, "proc/net/ipv6_route", true, take_route6);
+        if (r < 0 || c->peers->n == 0)
+                return r;
+        r = critical_lines(c, "proc/net/if_inet6", true, take_interface_address);
         for (size_t i = 0; i < c->peers->n; i++) {
                 const Peer *p = &c->peers->items[i];
 

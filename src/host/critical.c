@@ -201,8 +201,9 @@ int critical_mark_function(const Critical *c, const char *path, PciAddress addre
         if (dev && dev->critical)
                 return 0;
         r = mark_address(c, address, chain);
-        if (r >= 0)
-                r = mark_upstream(c, path, address, chain);
+        if (r < 0)
+                return r;
+        r = mark_upstream(c, path, address, chain);
         return r >= 0 && dev && dev->type == PCI_TYPE_VF ? mark_address(c, dev->physfn, dev->critical) : MIN(r, 0);
 }
 

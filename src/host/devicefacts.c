@@ -258,11 +258,14 @@ static int read_missing_vfs(const DeviceDir *d, PciDevice *dev) {
         uint64_t offset = 0, stride = 0;
         int r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_OFFSET, dev, UINT16_MAX, &offset);
 
-        if (r >= 0)
-                r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_STRIDE, dev, UINT16_MAX, &stride);
+        if (r < 0)
+                return r;
+        r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_STRIDE, dev, UINT16_MAX, &stride);
+        if (r < 0)
+                return r;
         dev->vf_offset = (uint16_t) offset;
         dev->vf_stride = (uint16_t) stride;
-        return r < 0 ? r : read_vf_bars(d, dev);
+        return read_vf_bars(d, dev);
 }
 
 static int read_sriov(const DeviceDir *d, PciDevice *dev) {

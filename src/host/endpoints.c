@@ -3,6 +3,7 @@
 
 #include "host/endpoints.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "util/wire.h"
@@ -17,6 +18,7 @@ int endpoints_ask(const EndpointName *names, size_t n) {
         _cleanup_close_ int fd = wire_connect(socket_path, 0);
         int r = fd < 0 ? fd : wire_send(fd, 0, &(struct iovec) { (void *) names, n * sizeof(*names) }, 1);
 
+        assert(n <= ENDPOINTS_MAX);
         return r < 0 ? r : TAKE_FD(fd);
 }
 

@@ -137,8 +137,9 @@ int holders_answer(const Sysfs *fs, int fd) {
         size_t node = 0;
         int r = wire_receive(fd, QUESTION_SIZE(NODES_MAX, IGNORED_MAX), &m);
 
-        if (r >= 0)
-                r = read_question(&m, &nodes);
+        if (r < 0)
+                return r;
+        r = read_question(&m, &nodes);
         if (r < 0)
                 return r;
         r = holder_search_root(fs, &nodes, &answer.holder, &node);

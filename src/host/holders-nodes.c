@@ -465,10 +465,12 @@ static int find_vfs(Walk *w) {
                 r = sysfs_link_name(w->fs, PCI_PATH(w->query->address, link), target, sizeof(target));
                 if (r == -ENOENT)
                         return 0;
-                if (r >= 0)
-                        r = pci_address_parse(target, &vf);
-                if (r >= 0)
-                        r = find_vf_nodes(w, vf);
+                if (r < 0)
+                        return r;
+                r = pci_address_parse(target, &vf);
+                if (r < 0)
+                        return r;
+                r = find_vf_nodes(w, vf);
         }
         return r;
 }

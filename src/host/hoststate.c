@@ -3,6 +3,7 @@
 
 #include "host/hoststate.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "host/critical.h"
@@ -78,7 +79,8 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 }
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
-        /* When memory is short, clients do not hear what is withdrawn. */
+        assert(policy->config == config && policy->inventory == s->inventory);
+        /* When memory is short, clients are not told what is withdrawn. */
         if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
                 withdrawn_done(&s->withdrawn);
         take_policy(s, policy);

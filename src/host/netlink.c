@@ -28,8 +28,9 @@ int netlink_open(int protocol, struct nl_sock **ret) {
         if (!sk)
                 return -ENOMEM;
         r = nl_connect(sk, protocol);
-        if (r >= 0)
-                r = nl_socket_set_msg_buf_size(sk, RECEIVE_SIZE);
+        if (r < 0)
+                return library_errno(r);
+        r = nl_socket_set_msg_buf_size(sk, RECEIVE_SIZE);
         if (r < 0)
                 return library_errno(r);
         *ret = TAKE_PTR(sk);

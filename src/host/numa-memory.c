@@ -74,10 +74,8 @@ static int parse_memory(const char *text, NumaNode *node) {
 int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node) {
         _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
-        int r = fd;
+        int r = fd < 0 ? fd : read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
 
-        if (r >= 0)
-                r = read_file_at(fd, "meminfo", PROC_FILE_MAX, &text, NULL);
         if (r >= 0)
                 r = parse_memory(text, node);
         if (r == -ENOMEM)
@@ -117,12 +115,11 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
         _cleanup_close_ int fd = sysfs_open(fs, dir, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
         size_t n;
-        int r = fd;
+        int r;
 
-        if (r == -ENOENT)
+        if (fd == -ENOENT)
                 return 0; /* the node has no memory, or the kernel has no hugepages */
-        if (r >= 0)
-                r = list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
+        r = fd < 0 ? fd : list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
         if (r == -ENOMEM)
                 return r;
         if (r < 0)

@@ -356,10 +356,10 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         UnreadableCpus unreadable = { 0 };
         int r = add_cpus(inv, online);
 
-        while (r >= 0 && !cpuset_is_empty(&left))
-                read_core(fs, inv, cpu_fd, online, &left, &unreadable);
         if (r < 0)
                 return r;
+        while (!cpuset_is_empty(&left))
+                read_core(fs, inv, cpu_fd, online, &left, &unreadable);
         r = note_unreadable(inv, &unreadable);
         if (r < 0)
                 return r;
@@ -506,8 +506,9 @@ int numa_refresh(const Sysfs *fs, Inventory *inv) {
                 }
         } else {
                 r = read_cpus(fs, now, &online);
-                if (r >= 0)
-                        r = read_nodes(fs, now, single, &online);
+                if (r < 0)
+                        return r;
+                r = read_nodes(fs, now, single, &online);
         }
         if (r < 0)
                 return r;

@@ -244,8 +244,9 @@ static int call_name(void *data) {
                 if (dev->named)
                         continue;
                 r = look_up(call->access, dev, dev->device, &dev->name);
-                if (r >= 0 && dev->vf_device)
-                        r = look_up(call->access, dev, dev->vf_device, &dev->vf_name);
+                if (r < 0)
+                        return r;
+                r = dev->vf_device ? look_up(call->access, dev, dev->vf_device, &dev->vf_name) : 0;
                 if (r < 0)
                         return r;
                 dev->named = true;

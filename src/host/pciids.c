@@ -207,8 +207,9 @@ static int set_names(const Wanted *w, Inventory *inv) {
                 if (dev->named)
                         continue;
                 r = set_name(w, dev, dev->device, &dev->name);
-                if (r >= 0 && dev->vf_device)
-                        r = set_name(w, dev, dev->vf_device, &dev->vf_name);
+                if (r < 0)
+                        return r;
+                r = dev->vf_device ? set_name(w, dev, dev->vf_device, &dev->vf_name) : 0;
                 if (r < 0)
                         return r;
                 dev->named = true;

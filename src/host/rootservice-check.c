@@ -249,10 +249,12 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
         if (domain_facts_hostdev(hostdev, device) < 0)
                 return log_denied("the request's text is not the <hostdev> of exactly one device.");
         r = read_ledger(h, &(LedgerReader) { find_plugged, &plugging, action == PLUG_ATTACH });
-        if (r >= 0 && !plugging.found)
+        if (r < 0)
+                return r;
+        if (!plugging.found)
                 return log_denied("the ledger does not say that %s is being attached or detached.", device);
-        /* A device that left its pool, or is gone, must still be detachable. */
-        if (r < 0 || action == PLUG_DETACH)
+        /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
+        if (action == PLUG_DETACH)
                 return r;
         r = view_read(h, &plugging.address, 1, &view);
         if (r < 0)

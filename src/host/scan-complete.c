@@ -175,16 +175,14 @@ static int read_noiommu(const Sysfs *fs, Inventory *inv) {
 
 static int take_over_name(const Scan *s, PciDevice *dev) {
         const PciDevice *before = inventory_find(s->old, dev->address);
-        int r;
 
         if (!before || !before->named || before->vendor != dev->vendor || before->device != dev->device ||
             before->vf_device != dev->vf_device)
                 return 0;
-        r = string_copy(&dev->name, before->name);
-        if (r >= 0)
-                r = string_copy(&dev->vf_name, before->vf_name);
-        dev->named = r >= 0;
-        return r;
+        if (string_copy(&dev->name, before->name) < 0 || string_copy(&dev->vf_name, before->vf_name) < 0)
+                return -ENOMEM;
+        dev->named = true;
+        return 0;
 }
 
 static int take_name_of_pf(const Scan *s, PciDevice *dev) {
@@ -235,8 +233,9 @@ int scan_complete(const Scan *s) {
         if (r < 0)
                 return r;
         r = s->update ? take_over_names(s) : 0;
-        if (r >= 0 && s->conf)
-                r = pciconf_name_devices(s->conf, inv);
+        if (r < 0)
+                return r;
+        r = s->conf ? pciconf_name_devices(s->conf, inv) : 0;
         if (r == -ENOMEM)
                 return r;
         r = read_cmdline(fs, inv);

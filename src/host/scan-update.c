@@ -50,7 +50,7 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
 /* Appends the present VFs of the PF, which the previous inventory may lack. */
 static int append_vfs(Scan *s, PciAddress pf) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        PciDevice now = { 0 };
+        _cleanup_(pci_device_done) PciDevice now = { 0 }; /* the read for the inventory reports its fault too */
         int r = device_dir_open(s->fs, PCI_ADDRESS_STR(pf), &d);
 
         if (r < 0)
@@ -58,30 +58,26 @@ static int append_vfs(Scan *s, PciAddress pf) {
         r = device_facts_read_vfs(d, &now);
         for (size_t i = 0; r >= 0 && i < now.n_linked; i++)
                 r = append_slot(s->old, now.linked[i], &s->reread, &s->n_reread);
-        free(now.fault); /* scan_names() reports the same fault again */
-        free(now.linked);
         return r;
 }
 
 /* Reads those of the addresses that exist. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
-        char **names = calloc(n + 1, sizeof(*names));
+        _cleanup_names_ char **names = calloc(n + 1, sizeof(*names));
         size_t n_names = 0;
-        int r = names ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        if (!names)
+                return -ENOMEM;
+        for (size_t i = 0; i < n; i++) {
                 struct stat st;
 
                 if (fstatat(s->devices_fd, PCI_ADDRESS_STR(addresses[i]), &st, AT_SYMLINK_NOFOLLOW) < 0)
                         continue;
                 names[n_names] = strdup(PCI_ADDRESS_STR(addresses[i]));
-                r = names[n_names] ? 0 : -ENOMEM;
-                n_names += r >= 0;
+                if (!names[n_names++])
+                        return -ENOMEM;
         }
-        if (r >= 0)
-                r = scan_names(s, names, n_names);
-        (void) free_names(names, n_names);
-        return r;
+        return scan_names(s, names, n_names);
 }
 
 /* Reads the PFs of new VFs, which have new virtfn links. */
@@ -138,14 +134,15 @@ static int copy_machine(const Inventory *old, Inventory *inv) {
 static int update(Scan *s, const PciAddress *devices, size_t n) {
         int r = 0;
 
-        for (size_t i = 0; r >= 0 && i < n; i++) {
+        for (size_t i = 0; i < n; i++) {
                 r = append_family(s->old, devices[i], &s->reread, &s->n_reread);
-                if (r >= 0)
-                        r = append_vfs(s, devices[i]);
+                if (r < 0)
+                        return r;
+                r = append_vfs(s, devices[i]);
+                if (r < 0)
+                        return r;
         }
         pci_addresses_sort(s->reread, &s->n_reread);
-        if (r < 0)
-                return r;
         r = read_devices(s, s->reread, s->n_reread);
         if (r < 0)
                 return r;
@@ -164,7 +161,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
         _cleanup_close_ int fd = -1;
-        Scan s;
+        _cleanup_(scan_done) Scan s = { .directory_fd = -1 };
         int r;
 
         /* Notes about the machine may be outdated, which only a full scan can tell. */
@@ -184,9 +181,9 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
                      .update = true,
                      .locked = locked };
         r = scan_start_libpci(&s, &conf);
-        if (r >= 0)
-                r = update(&s, devices, n);
-        scan_done(&s);
+        if (r < 0)
+                return r;
+        r = update(&s, devices, n);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(inv);
@@ -227,7 +224,7 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
 
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        PciDevice now = { .iommu_group = -1 };
+        _cleanup_(pci_device_done) PciDevice now = { .iommu_group = -1 }; /* the last scan reported its fault */
         size_t n_virtfns;
         int r;
 
@@ -242,28 +239,22 @@ int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         now.instance = device_dir_instance(d);
         (void) device_dir_virtfns(d, &n_virtfns);
         r = device_facts_read_group(d, &now);
-        if (r >= 0)
-                r = check_same(fs, &now, n_virtfns, dev);
-        if (r >= 0)
-                r = device_facts_read_driver(d, &now);
-        if (r >= 0 && locked)
-                r = string_copy(&now.driver_override, dev->driver_override);
-        if (r >= 0 && locked)
-                r = pci_device_copy_vgpu(&now, dev);
-        if (r >= 0 && pci_device_has_slots(dev) != (now.mdev_types && dev->type == PCI_TYPE_DEVICE))
-                r = -ESTALE;
-        if (r >= 0)
-                r = take_driver(dev, &now);
-        if (r >= 0)
-                r = subdevices_append_names(fs, dev, 1);
-        free(now.fault); /* the last scan reported the same fault */
-        free(now.driver);
-        free(now.driver_override);
-        free(now.kernel_names);
-        free(now.bond);
-        free(now.reset_methods);
-        free(now.vgpu_types);
-        free(now.mdev_types);
-        free(now.mdevs);
+        if (r < 0)
+                return r;
+        r = check_same(fs, &now, n_virtfns, dev);
+        if (r < 0)
+                return r;
+        r = device_facts_read_driver(d, &now);
+        if (r < 0)
+                return r;
+        if (locked &&
+            (string_copy(&now.driver_override, dev->driver_override) < 0 || pci_device_copy_vgpu(&now, dev) < 0))
+                return -ENOMEM;
+        if (pci_device_has_slots(dev) != (now.mdev_types && dev->type == PCI_TYPE_DEVICE))
+                return -ESTALE;
+        r = take_driver(dev, &now);
+        if (r < 0)
+                return r;
+        r = subdevices_append_names(fs, dev, 1);
         return MIN(r, 0);
 }

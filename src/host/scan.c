@@ -403,17 +403,6 @@ void scan_done(Scan *s) {
         free(s->pfs);
 }
 
-/* Moves *inv to *ret, unless r is an error or scan_complete() fails. */
-static int scan_end(Scan *s, int r, Inventory **inv, Inventory **ret) {
-        if (r >= 0)
-                r = scan_complete(s);
-        scan_done(s);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(*inv);
-        return 0;
-}
-
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
@@ -449,37 +438,53 @@ static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char
 
 int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
-        char **paths = calloc(2 * n + 1, sizeof(*paths));
-        Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1, .paths = paths };
+        _cleanup_names_ char **paths = calloc(2 * n + 1, sizeof(*paths));
+        _cleanup_(scan_done) Scan s = { .fs = fs, .inv = inv, .locked = true, .directory_fd = -1, .paths = paths };
         int r = inv && paths ? read_paths(fs, devices, n, paths, &s.n_paths) : -ENOMEM;
 
-        if (r >= 0)
-                r = scan_pci(&s);
-        if (r >= 0)
-                r = numa_list_nodes(fs, inv);
-        r = scan_end(&s, r, &inv, ret);
-        (void) free_names(paths, s.n_paths);
-        return r;
+        if (r < 0)
+                return r;
+        r = scan_pci(&s);
+        if (r < 0)
+                return r;
+        r = numa_list_nodes(fs, inv);
+        if (r < 0)
+                return r;
+        r = scan_complete(&s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
+        return 0;
 }
 
 int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
                           Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
-        Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old, .directory_fd = -1 };
+        _cleanup_(scan_done)
+                Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old, .directory_fd = -1 };
         int r;
 
         if (!inv)
                 return -ENOMEM;
         r = scan_start_libpci(&s, &conf);
-        if (r >= 0)
-                r = scan_pci(&s);
-        if (r >= 0)
-                r = numa_scan(fs, inv);
+        if (r < 0)
+                return r;
+        r = scan_pci(&s);
+        if (r < 0)
+                return r;
+        r = numa_scan(fs, inv);
+        if (r < 0)
+                return r;
         cpuinfo_scan(fs, inv);
         if (old)
                 inv->libvirt = old->libvirt;
-        if (r >= 0)
-                r = driver_list_scan(fs, inv);
-        return scan_end(&s, r, &inv, ret);
+        r = driver_list_scan(fs, inv);
+        if (r < 0)
+                return r;
+        r = scan_complete(&s);
+        if (r < 0)
+                return r;
+        *ret = TAKE_PTR(inv);
+        return 0;
 }

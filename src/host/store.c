@@ -260,7 +260,7 @@ static int load_quarantined(Store *s, Ledger *l, const char *file) {
 
 static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
                           int (*load)(Store *s, Ledger *l, const char *file)) {
-        char **names = NULL;
+        _cleanup_names_ char **names = NULL;
         size_t n = 0;
         int r = dir_fd < 0 ? dir_fd : check_directory(s, dir_fd, name, l);
 
@@ -273,7 +273,6 @@ static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
                 /* Files whose name begins with a dot are temporary files of interrupted writes. */
                 if (names[i][0] != '.')
                         r = load(s, l, names[i]);
-        (void) free_names(names, n);
         return r;
 }
 
@@ -299,23 +298,32 @@ static void load_released(Store *s) {
                 log_warning_errno(r, "Failed to read %s/" RELEASED_FILE ", ignoring: %m", s->path);
 }
 
+static int load_files(Store *s, Ledger *l, char **ret_services) {
+        bool trusted;
+        int r = check_directory(s, s->state_fd, "", l);
+
+        if (r < 0)
+                return r;
+        trusted = !l->read_only;
+        r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
+        if (r < 0)
+                return r;
+        r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
+        if (r < 0)
+                return r;
+        r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
+        if (r < 0)
+                return r;
+        /* The daemon starts these services as root, so other users must not be able to name them. */
+        return trusted ? load_services(s, l, ret_services) : 0;
+}
+
 int store_load(Store *s, Ledger *l, char **ret_services) {
         _cleanup_free_ char *services = NULL;
-        bool trusted;
         int r;
 
         s->ledger = l;
-        r = check_directory(s, s->state_fd, "", l);
-        trusted = r >= 0 && !l->read_only;
-        if (r >= 0)
-                r = read_generation(s) < 0 ? set_read_only(l, "generation", "it does not hold a number") : 0;
-        if (r >= 0)
-                r = load_directory(s, l, "allocations", s->allocations_fd, load_file);
-        if (r >= 0)
-                r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
-        /* The daemon starts these services as root, so other users must not be able to choose them. */
-        if (r >= 0 && trusted)
-                r = load_services(s, l, &services);
+        r = load_files(s, l, &services);
         if (r < 0)
                 return log_error_errno(r, "Failed to load the ledger: %m");
         load_released(s);

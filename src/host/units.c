@@ -55,8 +55,9 @@ static bool start_is_queued(sd_bus *bus, const char *path) {
         uint32_t id = 0; /* none */
         int r = sd_bus_get_property(bus, SERVICE, path, UNIT, "Job", NULL, &reply, "(uo)");
 
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "(uo)", &id, &job);
+        if (r < 0)
+                return false;
+        r = sd_bus_message_read(reply, "(uo)", &id, &job);
         if (r < 0 || id == 0)
                 return false;
         r = sd_bus_get_property_string(bus, SERVICE, job, SERVICE ".Job", "JobType", NULL, &type);
@@ -68,20 +69,21 @@ int unit_read_use(const char *name, uint64_t end, UnitUse *ret) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *state = NULL;
-        bool queued = false;
+        bool queued;
         const char *path;
         int r = open_bus(end, &bus);
 
         *ret = UNIT_UNUSED;
-
-        if (r >= 0)
-                r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", &error, &reply, "s", name);
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &path);
-        if (r >= 0) {
-                queued = start_is_queued(bus, path);
-                r = sd_bus_get_property_string(bus, SERVICE, path, UNIT, "ActiveState", &error, &state);
-        }
+        if (r < 0)
+                return r;
+        r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", &error, &reply, "s", name);
+        if (r < 0)
+                return is_absent(&error) ? 0 : r;
+        r = sd_bus_message_read(reply, "o", &path);
+        if (r < 0)
+                return r;
+        queued = start_is_queued(bus, path);
+        r = sd_bus_get_property_string(bus, SERVICE, path, UNIT, "ActiveState", &error, &state);
         if (r < 0)
                 return is_absent(&error) ? 0 : r;
         if (streq(state, "active") || streq(state, "reloading") || streq(state, "activating"))
@@ -210,32 +212,40 @@ static int new_transient(sd_bus *bus, const char *name, const char *description,
         return r < 0 ? r : sd_bus_message_append(*ret, "a(sa(sv))", 0);
 }
 
-/* Reads the exit status of a failed unit, and removes the unit with ResetFailedUnit: systemd keeps failed units loaded.
- */
-static int failed_status(sd_bus *bus, const char *name, int *ret_status) {
+static int read_failure(sd_bus *bus, const char *name, int *ret_status) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *result = NULL;
         const char *path;
         int32_t code = 0, status = 0;
         int r = sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "GetUnit", NULL, &reply, "s", name);
 
-        if (r >= 0)
-                r = sd_bus_message_read(reply, "o", &path);
-        if (r >= 0)
-                r = sd_bus_get_property_string(bus, SERVICE, path, SERVICE ".Service", "Result", NULL, &result);
-        if (r >= 0)
-                r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainCode", NULL, 'i',
-                                                &code);
-        if (r >= 0)
-                r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainStatus", NULL, 'i',
-                                                &status);
-        (void) sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "ResetFailedUnit", NULL, NULL, "s", name);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_read(reply, "o", &path);
+        if (r < 0)
+                return r;
+        r = sd_bus_get_property_string(bus, SERVICE, path, SERVICE ".Service", "Result", NULL, &result);
+        if (r < 0)
+                return r;
+        r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainCode", NULL, 'i', &code);
+        if (r < 0)
+                return r;
+        r = sd_bus_get_property_trivial(bus, SERVICE, path, SERVICE ".Service", "ExecMainStatus", NULL, 'i', &status);
         if (r < 0)
                 return r;
         if (streq(result, "timeout"))
                 return -ETIMEDOUT;
         *ret_status = code == CLD_EXITED ? status : 128 + status;
         return 1;
+}
+
+/* Reads the exit status of a failed unit, and removes the unit with ResetFailedUnit: systemd keeps failed units loaded.
+ */
+static int failed_status(sd_bus *bus, const char *name, int *ret_status) {
+        int r = read_failure(bus, name, ret_status);
+
+        (void) sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "ResetFailedUnit", NULL, NULL, "s", name);
+        return r;
 }
 
 int unit_run(const char *name, const char *description, const char *const *words, uint64_t end, int *ret_status) {

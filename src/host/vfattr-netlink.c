@@ -435,9 +435,12 @@ static int ask_netdevs(const VfTarget *t) {
 
         forget_netdevs(view);
         r = find_netdevs(t);
-        if (r >= 0 && view->n_devs > 0)
-                r = netlink_open(NETLINK_ROUTE, &sk);
-        for (unsigned i = 0; (r >= 0 || gone) && i < view->n_devs; i++) {
+        if (r < 0 || view->n_devs == 0)
+                return r;
+        r = netlink_open(NETLINK_ROUTE, &sk);
+        if (r < 0)
+                return r;
+        for (unsigned i = 0; i < view->n_devs; i++) {
                 r = vf_rtnl_read(sk, &view->devs[i], &view->vfs[i], &view->n_vfs[i]);
                 gone = gone || r == -ENODEV;
                 if (r < 0 && r != -ENODEV)

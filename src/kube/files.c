@@ -142,7 +142,8 @@ static int remove_file(const char *directory, char *name) {
 int files_remove(const Manager *m, const char *uid) {
         int r = remove_file(m->cdi, string_format(CDI_FILE, uid));
 
-        if (r >= 0)
-                r = remove_metadata(m, uid);
+        if (r < 0)
+                return r;
+        r = remove_metadata(m, uid);
         return r < 0 ? r : remove_file(m->records, string_format(RECORD_FILE, uid));
 }

@@ -251,18 +251,11 @@ static int run_loop(Manager *m) {
                 r = agent_add_idle(m->event, &m->tell, on_tell, m);
         if (r < 0)
                 return log_error_errno(r, "Failed to prepare the loop: %m");
-        r = files_init(m);
-        if (r >= 0)
-                r = apiserver_init(m);
-        if (r >= 0)
-                r = publisher_init(m);
-        if (r >= 0)
-                r = works_init(m);
-        if (r >= 0)
-                r = facts_init(m, on_facts);
-        if (r >= 0)
-                r = listen_at_both(m);
-        return r < 0 ? r : agent_loop_run(m->event);
+        /* Each of them has logged its failure. */
+        if (files_init(m) < 0 || apiserver_init(m) < 0 || publisher_init(m) < 0 || works_init(m) < 0 ||
+            facts_init(m, on_facts) < 0 || listen_at_both(m) < 0)
+                return -EIO;
+        return agent_loop_run(m->event);
 }
 
 /* Prints the slices that would be published. */

@@ -194,12 +194,15 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         const char *element = with_places ? "(ss)" : "(su)";
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
-        if (r >= 0)
-                r = sd_bus_message_append(m, "s", with_places ? REQUEST_KEY_AT : REQUEST_KEY_DEVICES);
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'v', with_places ? "a(ss)" : "a(su)");
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', element);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "s", with_places ? REQUEST_KEY_AT : REQUEST_KEY_DEVICES);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'v', with_places ? "a(ss)" : "a(su)");
+        if (r < 0)
+                return r;
+        r = sd_bus_message_open_container(m, 'a', element);
         for (size_t i = 0; r >= 0 && i < n; i++) {
                 const char *pool = member_text(device_of(k, i), "pool");
                 uint32_t before = 0, count = 0;
@@ -224,18 +227,22 @@ static int append_request(sd_bus_message *m, const Work *k) {
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
 
+        if (r < 0)
+                return r;
         (void) snprintf(tag, sizeof(tag), "%s/%s", k->ref.namespace, k->ref.name);
         if (strlen(tag) > TAG_MAX) /* such an allocation would not be recognised as an orphan */
                 *strchr(tag, '/') = '\0';
-        if (r >= 0)
-                r = sd_bus_message_open_container(m, 'a', "{sv}");
-        if (r >= 0)
-                r = append_devices(m, k, false);
-        if (r >= 0)
-                r = append_devices(m, k, true);
-        if (r >= 0)
-                r = sd_bus_message_append(m, "{sv}{sv}{sv}", REQUEST_KEY_CONSUMER, "s", k->ref.uid, REQUEST_KEY_TOKEN,
-                                          "s", k->ref.uid, REQUEST_KEY_TAG, "s", tag);
+        r = sd_bus_message_open_container(m, 'a', "{sv}");
+        if (r < 0)
+                return r;
+        r = append_devices(m, k, false);
+        if (r < 0)
+                return r;
+        r = append_devices(m, k, true);
+        if (r < 0)
+                return r;
+        r = sd_bus_message_append(m, "{sv}{sv}{sv}", REQUEST_KEY_CONSUMER, "s", k->ref.uid, REQUEST_KEY_TOKEN, "s",
+                                  k->ref.uid, REQUEST_KEY_TAG, "s", tag);
         return r < 0 ? r : sd_bus_message_close_container(m);
 }
 

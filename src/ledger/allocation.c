@@ -3,6 +3,7 @@
 
 #include "ledger/allocation.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -151,6 +152,7 @@ Allocation *allocation_copy(const Allocation *a) {
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_new(a->name);
 
+        assert(d >= a->devices && d < a->devices + a->n_devices);
         if (!rest || copy_device(rest, d) < 0 || string_copy(&rest->vfio_driver, a->vfio_driver) < 0 ||
             string_copy(&rest->reason, reason) < 0)
                 return NULL;
@@ -218,6 +220,7 @@ Allocation *allocation_settled_part(const Allocation *a) {
 int allocation_take_devices(Allocation *a, Allocation *b) {
         size_t shown = 0;
 
+        assert(a != b);
         for (size_t i = 0; i < b->n_devices; i++)
                 if (ARRAY_RESERVE(a->devices, a->n_devices + i) < 0)
                         return -ENOMEM;
@@ -289,8 +292,10 @@ void allocation_assign_mdevs(Allocation *a, const Inventory *inv) {
         for (AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++) {
                 const PciDevice *vf = inventory_find(inv, d->address);
 
-                if (d->vgpu_type > 0 && !*d->mdev && vf && vf->mdev_parent)
-                        mdev_uuid_format(a->id, d->address, d->mdev);
+                if (d->vgpu_type == 0 || *d->mdev || !vf || !vf->mdev_parent)
+                        continue;
+                assert(*a->id);
+                mdev_uuid_format(a->id, d->address, d->mdev);
         }
 }
 

@@ -3,6 +3,8 @@
 
 #include "ledger/ledger.h"
 
+#include <assert.h>
+
 #include "ledger-internal.h"
 #include "model/mdev-slots.h"
 #include "model/vgpu.h"
@@ -425,6 +427,7 @@ Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocati
 
                 if (d->vgpu_type == 0)
                         continue;
+                assert(vf && ledger_holder(l, d->address) != a);
                 for (const AllocationDevice *e = a->devices; e < a->devices + a->n_devices; e++)
                         if (e->vgpu_type > 0 && pci_address_equal(e->physfn, d->physfn)) {
                                 mixed = mixed || e->vgpu_type != d->vgpu_type;

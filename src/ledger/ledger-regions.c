@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Shared memory regions in the ledger: members, and the checks before a claim. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "ledger-internal.h"
@@ -81,6 +82,7 @@ void ledger_count_ready(Ledger *l, const Allocation *a, bool ready) {
                 bool found;
                 SharedRegion *s = l->regions[find_region(l, r->name, &found)];
 
+                assert(found && (ready || s->n_ready > 0));
                 if (ready && s->n_ready++ == 0)
                         ledger_memory_claim(l, r->node, r->page_size)->backed += r->size;
                 if (!ready && --s->n_ready == 0)
@@ -95,6 +97,7 @@ void ledger_enter_regions(Ledger *l, Allocation *a) {
                 SharedRegion *s = l->regions[find_region(l, r->name, &found)];
                 size_t at = 0;
 
+                assert(found);
                 if (s->n_members == 0)
                         ledger_memory_claim(l, r->node, r->page_size)->bytes += r->size;
                 while (at < s->n_members && strcmp(s->members[at]->name, a->name) < 0)
@@ -116,9 +119,11 @@ void ledger_leave_regions(Ledger *l, Allocation *a) {
                 SharedRegion *s = l->regions[find_region(l, r->name, &found)];
                 size_t n = 0;
 
+                assert(found);
                 for (size_t j = 0; j < s->n_members; j++)
                         if (s->members[j] != a)
                                 s->members[n++] = s->members[j];
+                assert(n + 1 == s->n_members);
                 s->n_members = n;
                 if (n == 0)
                         ledger_memory_claim(l, r->node, r->page_size)->bytes -= r->size;

@@ -3,6 +3,7 @@
 
 #include "ledger/ledger.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "ledger-internal.h"
@@ -125,6 +126,7 @@ static void enter_device(Ledger *l, const Allocation *a, const AllocationDevice 
 
         if (d->lost)
                 return;
+        assert(!found);
         OPEN_GAP(l->claims, l->n_claims, i);
         l->claims[i] = (Claim) { .address = d->address, .allocation = a };
         if (!d->is_vf)
@@ -143,12 +145,13 @@ static void leave_device(Ledger *l, const AllocationDevice *d) {
 
         if (d->lost)
                 return;
-        if (found)
-                CLOSE_GAP(l->claims, l->n_claims, i);
+        assert(found);
+        CLOSE_GAP(l->claims, l->n_claims, i);
         if (!d->is_vf)
                 return;
         i = PCI_ADDRESS_FIND(l->pf_uses, l->n_pf_uses, d->physfn, &found);
-        if (found && --l->pf_uses[i].vfs == 0)
+        assert(found && l->pf_uses[i].vfs > 0);
+        if (--l->pf_uses[i].vfs == 0)
                 CLOSE_GAP(l->pf_uses, l->n_pf_uses, i);
 }
 
@@ -179,6 +182,7 @@ static void enter_service(Ledger *l, const AllocationService *s) {
 static void leave_service(Ledger *l, const AllocationService *s) {
         size_t i = find_slots(l, s->endpoint);
 
+        assert(i < l->n_slots && l->slots[i].slots >= s->slots);
         l->slots[i].slots -= s->slots;
         if (l->slots[i].slots == 0)
                 l->slots[i] = l->slots[--l->n_slots];
@@ -198,11 +202,13 @@ static void back_cells(Ledger *l, const Allocation *a, bool backed) {
         for (size_t i = 0; i < a->n_cells; i++) {
                 MemoryClaim *m = find_memory(l, cell_memory_node(&a->cells[i]), a->page_size);
 
+                assert(m && (backed || m->backed >= a->cells[i].memory));
                 m->backed = backed ? m->backed + a->cells[i].memory : m->backed - a->cells[i].memory;
         }
 }
 
 void ledger_set_running(Ledger *l, Allocation *a, bool running) {
+        assert(ledger_find(l, a->name) == a);
         if (a->status.running == running)
                 return;
         a->status.running = running;
@@ -212,6 +218,7 @@ void ledger_set_running(Ledger *l, Allocation *a, bool running) {
 void ledger_set_state(Ledger *l, Allocation *a, AllocationState state) {
         bool was_ready = a->state == ALLOCATION_READY, is_ready = state == ALLOCATION_READY;
 
+        assert(ledger_find(l, a->name) == a);
         a->state = state;
         if (was_ready != is_ready)
                 ledger_count_ready(l, a, is_ready);
@@ -222,6 +229,7 @@ int ledger_enter(Ledger *l, Allocation *a) {
         size_t at = find_name(l, a->name, &found);
         int r;
 
+        assert(!found);
         r = reserve_room(l, a);
         if (r < 0)
                 return r;
@@ -254,8 +262,12 @@ Allocation *ledger_remove(Ledger *l, const char *name) {
         cpuset_subtract(&l->cpus, &a->cpus);
         if (a->status.running)
                 back_cells(l, a, false);
-        for (size_t i = 0; i < a->n_cells; i++)
-                find_memory(l, cell_memory_node(&a->cells[i]), a->page_size)->bytes -= a->cells[i].memory;
+        for (size_t i = 0; i < a->n_cells; i++) {
+                MemoryClaim *m = find_memory(l, cell_memory_node(&a->cells[i]), a->page_size);
+
+                assert(m && m->bytes >= a->cells[i].memory);
+                m->bytes -= a->cells[i].memory;
+        }
         for (size_t i = 0; i < a->n_services; i++)
                 leave_service(l, &a->services[i]);
         ledger_leave_regions(l, a);
@@ -284,6 +296,7 @@ const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Alloca
 }
 
 int ledger_quarantine(Ledger *l, Allocation *a) {
+        assert(a->n_devices == 1);
         if (ARRAY_RESERVE(l->quarantined, l->n_quarantined) < 0)
                 return -ENOMEM;
         allocation_free(ledger_unquarantine(l, a->devices[0].address));

@@ -2,6 +2,7 @@
 
 #include "ledger/region.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "ledger/allocation.h"
@@ -15,9 +16,10 @@ const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]) {
 }
 
 char *region_server(const Region *r, const char *pattern) {
-        int before = (int) (strstr(pattern, "%n") - pattern);
+        const char *at = strstr(pattern, "%n");
 
-        return string_format("%.*s%s%s", before, pattern, r->name, pattern + before + 2);
+        assert(at); /* the configuration accepts no other pattern */
+        return string_format("%.*s%s%s", (int) (at - pattern), pattern, r->name, at + 2);
 }
 
 Verdict region_name(Region *r, const char *name, Refusal *ret) {

@@ -3,6 +3,8 @@
 
 #include "model/cores.h"
 
+#include <assert.h>
+
 unsigned cores_threads(const Inventory *inv) {
         uint8_t siblings[CPUSET_MAX] = { 0 };
         unsigned most = 1;
@@ -17,6 +19,7 @@ unsigned cores_threads(const Inventory *inv) {
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         unsigned cores, larger;
 
+        assert(k > 0 && cpus >= k && threads > 0);
         /* With fewer cores than cells, split the cores. */
         while (threads > 1 && (cpus + threads - 1) / threads < k)
                 threads--;

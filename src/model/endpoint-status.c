@@ -2,6 +2,7 @@
 
 #include "model/endpoint-status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -43,6 +44,7 @@ int endpoint_status_add(EndpointStatusTable *t, const char *name) {
 }
 
 void endpoint_status_remove(EndpointStatusTable *t, size_t i) {
+        assert(i < t->n);
         t->endpoints[i] = t->endpoints[--t->n];
 }
 

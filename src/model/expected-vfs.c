@@ -41,7 +41,6 @@ static int copy_path(const char *pf, PciAddress vf, char **ret) {
 static int add_vf(Inventory *inv, size_t pf_index, unsigned index, int group) {
         PciDevice *vf, *pf;
         PciAddress address;
-        int r;
 
         (void) vf_address(&inv->devices[pf_index], index, &address);
         vf = inventory_add_device(inv, address);
@@ -63,15 +62,12 @@ static int add_vf(Inventory *inv, size_t pf_index, unsigned index, int group) {
         vf->acs = PCI_ACS_CLEAN;
         vf->named = true;
         memcpy(vf->bar_size, pf->vf_bar_size, sizeof(pf->vf_bar_size));
-        r = string_copy(&vf->name, pf->vf_name);
-        if (r >= 0)
-                r = string_copy(&vf->reset_methods, "flr"); /* SR-IOV requires it of each VF */
-        if (r >= 0)
-                r = copy_path(pf->path, address, &vf->path);
-        if (r >= 0)
-                r = pci_address_append(&pf->linked, &pf->n_linked, address);
+        if (string_copy(&vf->name, pf->vf_name) < 0 ||
+            string_copy(&vf->reset_methods, "flr") < 0 || /* SR-IOV requires it of each VF */
+            copy_path(pf->path, address, &vf->path) < 0 || pci_address_append(&pf->linked, &pf->n_linked, address) < 0)
+                return -ENOMEM;
         pf->n_virtfns = pf->n_linked;
-        return r;
+        return 0;
 }
 
 int inventory_expect_vfs(Inventory *inv, PciAddress address, unsigned n) {

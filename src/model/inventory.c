@@ -2,6 +2,7 @@
 
 /* The inventory as a container (lifetime, appending, searching), and properties of single devices. */
 
+#include <assert.h>
 #include <errno.h>
 #include <limits.h>
 
@@ -41,7 +42,7 @@ static const char *const pci_ats_table[_PCI_ATS_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(pci_ats, PciAts, _PCI_ATS_MAX)
 
-static void pci_device_done(PciDevice *dev) {
+void pci_device_done(PciDevice *dev) {
         free(dev->name);
         free(dev->vf_name);
         free(dev->path);
@@ -338,6 +339,7 @@ int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from) {
 }
 
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev) {
+        assert(dev >= inv->devices && dev < inv->devices + inv->n_devices);
         return (size_t) (dev - inv->devices);
 }
 

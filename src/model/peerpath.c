@@ -180,8 +180,9 @@ static int set_translated(const Inventory *inv, const PeerPath *path, char **tex
         int r;
 
         r = join_ports(inv, path, PORTS_TO_SET, "", " and ", &ports);
-        if (r >= 0)
-                r = join_ports(inv, path, PORTS_TO_SET, "1xxxxxx@", ";", &flags);
+        if (r < 0)
+                return r;
+        r = join_ports(inv, path, PORTS_TO_SET, "1xxxxxx@", ";", &flags);
         if (r < 0 || !ports)
                 return r;
         return string_replace(text,
@@ -211,12 +212,14 @@ int peer_path_setting(const Inventory *inv, const PeerPath *path, const PciDevic
         if (path->access != PEER_ACCESS_REDIRECTED)
                 return 0;
         r = join_ports(inv, path, PORTS_WITHOUT_DT, "", " and ", &unable);
-        if (r >= 0 && unable)
+        if (r < 0)
+                return r;
+        if (unable)
                 return set_redirect_off(inv, path, unable, ret);
-        if (r >= 0)
-                r = set_ats(peer_ats_function(inv, asks), &text);
-        if (r >= 0)
-                r = set_translated(inv, path, &text);
+        r = set_ats(peer_ats_function(inv, asks), &text);
+        if (r < 0)
+                return r;
+        r = set_translated(inv, path, &text);
         if (r < 0 || !text)
                 return r;
         r = string_replace(&text, "For direct peer-to-peer %s.", text);

@@ -135,23 +135,20 @@ static int add_other(Words *w, json_object *describe, const Claim *claim, const 
 
 static int join(Words *w, const char *consumer, char **ret) {
         _cleanup_free_ char *line = string_format("--consumer %s", consumer);
-        int r = line ? 0 : -ENOMEM;
 
+        if (!line)
+                return -ENOMEM;
         json_object_object_foreach(w->counts, pool, count) {
-                if (r >= 0)
-                        r = string_replace(&line, "%s %s=%s", line, pool, json_object_get_string(count));
+                if (string_replace(&line, "%s %s=%s", line, pool, json_object_get_string(count)) < 0)
+                        return -ENOMEM;
         }
-        if (r >= 0)
-                r = string_replace(&line, "%s%s%s", line, w->at ?: "", w->nodes ?: "");
-        if (r >= 0 && w->cpus > 0)
-                r = string_replace(&line, "%s --cpus %" PRId64, line, w->cpus);
-        if (r >= 0 && w->memory_mib > 0)
-                r = string_replace(&line, "%s --memory %" PRId64 "M", line, w->memory_mib);
-        if (r >= 0 && w->page_kib > 0)
-                r = string_replace(&line, "%s --page-size %" PRId64 "K", line, w->page_kib);
-        if (r >= 0)
-                *ret = TAKE_PTR(line);
-        return r;
+        if (string_replace(&line, "%s%s%s", line, w->at ?: "", w->nodes ?: "") < 0 ||
+            (w->cpus > 0 && string_replace(&line, "%s --cpus %" PRId64, line, w->cpus) < 0) ||
+            (w->memory_mib > 0 && string_replace(&line, "%s --memory %" PRId64 "M", line, w->memory_mib) < 0) ||
+            (w->page_kib > 0 && string_replace(&line, "%s --page-size %" PRId64 "K", line, w->page_kib) < 0))
+                return -ENOMEM;
+        *ret = TAKE_PTR(line);
+        return 0;
 }
 
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret) {

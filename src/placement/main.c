@@ -143,20 +143,27 @@ static int connect_bus(Agent *a) {
         return r < 0 ? log_error_errno(r, "Failed to connect to the system bus: %m") : 0;
 }
 
+static int prepare_loop(Agent *a) {
+        int r = agent_loop_new(a->bus, on_reload, a, &a->event);
+
+        if (r < 0)
+                return r;
+        /* The comparison runs after the signals of the daemon, so that it covers all that have arrived. */
+        r = agent_add_idle(a->event, &a->change, on_change, a);
+        if (r < 0)
+                return r;
+        r = agent_add_timer(a->event, &a->timer, on_timer, a);
+        if (r < 0)
+                return r;
+        r = agent_set_timer(a->timer, 0);
+        return r < 0 ? r : daemon_watch(a->bus, on_signal, on_owner, a);
+}
+
 /* Runs the loop. SIGTERM and SIGINT end the agent at once, even while it waits for a reply; the next start
  * continues. */
 static int run_loop(Agent *a) {
-        int r = agent_loop_new(a->bus, on_reload, a, &a->event);
+        int r = prepare_loop(a);
 
-        /* The comparison runs after the signals of the daemon, so that it covers all that have arrived. */
-        if (r >= 0)
-                r = agent_add_idle(a->event, &a->change, on_change, a);
-        if (r >= 0)
-                r = agent_add_timer(a->event, &a->timer, on_timer, a);
-        if (r >= 0)
-                r = agent_set_timer(a->timer, 0);
-        if (r >= 0)
-                r = daemon_watch(a->bus, on_signal, on_owner, a);
         return r < 0 ? log_error_errno(r, "Failed to prepare the loop: %m") : agent_loop_run(a->event);
 }
 
@@ -179,13 +186,9 @@ static int run(void) {
 
         if (r < 0) /* by the unit, systemd does not restart after this status */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
-        r = api_new(&settings, &a.sync.api);
-        if (r >= 0)
-                r = connect_bus(&a);
-        if (r >= 0 && arg_claim)
-                r = print_claim(&a, arg_claim);
-        else if (r >= 0)
-                r = arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
+        if (api_new(&settings, &a.sync.api) < 0 || connect_bus(&a) < 0)
+                return EXIT_FAILURE;
+        r = arg_claim ? print_claim(&a, arg_claim) : arg_once || arg_dry_run ? compare(&a) : run_loop(&a);
         return r < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 

@@ -72,8 +72,9 @@ int placement_read_provider(Sync *s, const char *uuid) {
         bool had_resources = p && p->n_resources > 0;
         int r = get_of(s, uuid, "traits", &traits);
 
-        if (r >= 0)
-                r = get_of(s, uuid, "inventories", &inventories);
+        if (r < 0)
+                return r;
+        r = get_of(s, uuid, "inventories", &inventories);
         if (r < 0 || !p)
                 return r;
         if (provider_parse_traits(p, traits) < 0 || provider_parse_inventories(p, inventories) < 0)
@@ -196,6 +197,27 @@ static void take_types(Sync *s, const Tree *old) {
         }
 }
 
+static int read_parts(Sync *s, const Tree *old) {
+        int r = find_root(s);
+
+        if (r < 0)
+                return r;
+        r = read_known(s, "/resource_classes", "resource_classes");
+        if (r < 0)
+                return r;
+        r = read_known(s, "/traits?name=startswith:" TRAIT_PREFIX, "traits");
+        if (r < 0)
+                return r;
+        r = read_providers(s);
+        for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
+                if (provider_is_own(&s->have->providers[i])) {
+                        r = reread_provider(s, &s->have->providers[i], old);
+                        if (r == -ENOENT)
+                                r = was_removed(s->have->providers[i].name);
+                }
+        return r;
+}
+
 int placement_read_tree(Sync *s) {
         _cleanup_(cleanup_tree_free) Tree *old = TAKE_PTR(s->have);
         int r;
@@ -206,19 +228,7 @@ int placement_read_tree(Sync *s) {
         json_object_put(TAKE_PTR(s->returned));
         if (!s->have || !s->known)
                 return log_error_errno(-ENOMEM, "Failed to read Placement's tree: %m");
-        r = find_root(s);
-        if (r >= 0)
-                r = read_known(s, "/resource_classes", "resource_classes");
-        if (r >= 0)
-                r = read_known(s, "/traits?name=startswith:" TRAIT_PREFIX, "traits");
-        if (r >= 0)
-                r = read_providers(s);
-        for (size_t i = 0; r >= 0 && i < s->have->n_providers; i++)
-                if (provider_is_own(&s->have->providers[i])) {
-                        r = reread_provider(s, &s->have->providers[i], old);
-                        if (r == -ENOENT)
-                                r = was_removed(s->have->providers[i].name);
-                }
+        r = read_parts(s, old);
         if (r < 0) {
                 /* The next try reads only what has changed since. */
                 tree_free(s->have);

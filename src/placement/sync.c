@@ -273,10 +273,12 @@ static int run_once(Sync *s, json_object *document) {
         r = placement_read_cleaned(s, wanted);
         if (r > 0) /* the next round asks the daemon whether the device is still clean */
                 return RESULT_CONFLICT;
-        if (r >= 0)
-                r = placement_check_claims(s, wanted);
-        if (r >= 0)
-                r = tree_difference(wanted, s->have, &owner, &changes);
+        if (r < 0)
+                return r;
+        r = placement_check_claims(s, wanted);
+        if (r < 0)
+                return r;
+        r = tree_difference(wanted, s->have, &owner, &changes);
         if (r < 0)
                 return r;
         return s->dry_run ? print_changes(&changes) : make_changes(s, &changes);

@@ -166,9 +166,9 @@ static int add_node(Builder *b, json_object *node) {
         if (b->options->devices_only)
                 return 0;
         r = add_cpus(b, p, node);
-        if (r >= 0)
-                r = add_memory(b, p, node, 0, member_size(node, "memory") / MIB,
-                               member_size(node, "memory_free") / MIB);
+        if (r < 0)
+                return r;
+        r = add_memory(b, p, node, 0, member_size(node, "memory") / MIB, member_size(node, "memory_free") / MIB);
         for (size_t i = 0; r >= 0 && i < json_length(pages); i++) {
                 json_object *o = json_at(pages, i);
 

@@ -164,8 +164,9 @@ static int add_source(const Pool *pool, char **text) {
         int r = string_replace(text, "%s# Pool '%s': VirtualFunctions=%u (%s:%u)", *text, pool->name,
                                pool->virtual_functions, QUOTABLE(vfs->file), vfs->line);
 
-        if (r >= 0)
-                r = format_ports(pool, false, &types);
+        if (r < 0)
+                return r;
+        r = format_ports(pool, false, &types);
         if (r >= 0 && types)
                 r = string_replace(text, "%s, PortTypes=%s (%s:%u)", *text, types, QUOTABLE(ports->file), ports->line);
         return r < 0 ? r : string_replace(text, "%s.\n", *text);
@@ -188,10 +189,12 @@ static int make_text(const Policy *p, const Pool *pool, char **ret) {
         for (size_t i = 0; r >= 0 && i < p->config->n_pools; i++)
                 if (wants_vfs(p, &p->config->pools[i]))
                         r = add_source(&p->config->pools[i], &text);
-        if (r >= 0)
-                r = mlx4_format_options(pool, &options);
-        if (r >= 0)
-                r = string_replace(&text, "%s%s\n", text, options);
+        if (r < 0)
+                return r;
+        r = mlx4_format_options(pool, &options);
+        if (r < 0)
+                return r;
+        r = string_replace(&text, "%s%s\n", text, options);
         if (r < 0)
                 return r;
         *ret = TAKE_PTR(text);
@@ -262,13 +265,14 @@ static int format_remedy(const Policy *p, const Ledger *l, char **ret) {
                         first = first ?: &l->claims[i];
                         n++;
                 }
-        if (r >= 0 && first)
-                r = string_replace(ret, "%s Not while '%s' holds %s", *ret, first->allocation->name,
-                                   PCI_ADDRESS_STR(first->address));
-        if (r >= 0 && first)
-                r = n > 1 ? string_replace(ret, "%s, and %zu more of its VFs %s held.", *ret, n - 1, ARE(n - 1))
-                          : string_replace(ret, "%s.", *ret);
-        return r;
+        if (r < 0 || !first)
+                return r;
+        r = string_replace(ret, "%s Not while '%s' holds %s", *ret, first->allocation->name,
+                           PCI_ADDRESS_STR(first->address));
+        if (r < 0)
+                return r;
+        return n > 1 ? string_replace(ret, "%s, and %zu more of its VFs %s held.", *ret, n - 1, ARE(n - 1))
+                     : string_replace(ret, "%s.", *ret);
 }
 
 Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Makes an allocation from the chosen nodes and devices (slots, companions, held group members, pins and cells), and
  * the pairs of the plan. */
+#include <assert.h>
 #include <errno.h>
 
 #include "guest/guestpci.h"
@@ -37,6 +38,7 @@ static size_t match_devices(const Locality *l, const uint32_t *first, size_t n_f
         size_t n_larger = MAX(n_first, n_second), n_smaller = MIN(n_first, n_second), n = 0;
         unsigned used[REQUEST_DEVICES_MAX] = { 0 };
 
+        assert(n_larger <= REQUEST_DEVICES_MAX);
         if (n_smaller == 0)
                 return 0;
         for (Distance d = DISTANCE_PIX; d <= DISTANCE_SYS; d++)
@@ -69,6 +71,7 @@ size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, Pla
         DevicePair matched[REQUEST_DEVICES_MAX];
         size_t n_gpus = 0, n_nics = 0, n_pairs;
 
+        assert(n <= REQUEST_DEVICES_MAX);
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = &view->inventory->devices[devices[i]];
 
@@ -266,6 +269,7 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
 static int add_cells(Allocation *a, const Planner *p, const NodeChoice *choice) {
         const Inventory *inv = p->context->inventory;
 
+        assert(choice->n_nodes > 0 && choice->n_nodes <= ELEMENTSOF(a->cells));
         a->pins = calloc(p->request->cpus, sizeof(*a->pins));
         if (!a->pins)
                 return -ENOMEM;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Searches the sets of NUMA nodes, and for each set the best devices. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "model/cores.h"
@@ -207,6 +208,7 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
         NodeChoice choice = { .n_nodes = k };
         size_t set[ALLOCATION_CELLS_MAX]; /* positions in p->nodes */
 
+        assert(k > 0 && k <= ELEMENTSOF(set) && k <= p->n_nodes);
         for (size_t i = 0; i < k; i++)
                 set[i] = i;
         do {
@@ -257,6 +259,8 @@ static bool may_do(const Planner *p, size_t k) {
                         return false;
         if (p->request->cpus == 0)
                 return true;
+        if (p->request->cpus < k)
+                return false;
         cores_split(p->request->cpus, p->threads, k, shares);
         for (size_t i = 0; i < p->context->inventory->n_nodes; i++)
                 roomy += p->n_free_cpus[i] >= shares[k - 1] && p->free_memory[p->memory_node[i]] > 0;
@@ -285,8 +289,12 @@ static int choose_named(const Planner *p, Contest *contest) {
 
         if (choice.n_nodes > most_nodes(p))
                 return 0;
-        for (size_t i = 0; i < choice.n_nodes; i++)
-                choice.nodes[i] = (size_t) inventory_node_index(p->context->inventory, p->request->host_nodes[i]);
+        for (size_t i = 0; i < choice.n_nodes; i++) {
+                int node = inventory_node_index(p->context->inventory, p->request->host_nodes[i]);
+
+                assert(node >= 0);
+                choice.nodes[i] = (size_t) node;
+        }
         qsort(choice.nodes, choice.n_nodes, sizeof(choice.nodes[0]), node_compare);
         r = try_nodes(p, &choice, contest);
         return r == -ENOENT ? 0 : r;

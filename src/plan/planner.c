@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The state of the host as the planner needs it: free devices, CPUs and memory. */
 
+#include <assert.h>
 #include <errno.h>
 
 #include "model/cores.h"
@@ -88,6 +89,7 @@ static void find_modules(Planner *p) {
                 const PciDevice *dev = &view->inventory->devices[i];
                 unsigned module = policy_has_fabric(view->policy, dev) ? config_module(view->config, dev) : 0;
 
+                assert(module < ELEMENTSOF(p->modules));
                 if (module > 0)
                         p->modules[module] = 1 + i;
         }
@@ -152,9 +154,12 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
         p->is_required = calloc(inv->n_devices + 1, sizeof(*p->is_required));
         if (!p->is_free || !p->free_cpus || !p->is_required)
                 return -ENOMEM;
-        for (size_t i = 0; i < r->n_pools; i++)
+        assert(r->n_pools <= ELEMENTSOF(p->pools) && r->n_limits <= ELEMENTSOF(p->limits));
+        for (size_t i = 0; i < r->n_pools; i++) {
                 p->pools[i] = (SearchPool) { .pool = config_find_pool(view->config, r->pools[i].pool),
                                              .wanted = r->pools[i].count };
+                assert(p->pools[i].pool);
+        }
         for (size_t i = 0; i < r->n_limits; i++)
                 for (unsigned side = 0; side < 2; side++)
                         (void) request_find_pool(r, r->limits[i].pools[side], &p->limits[i][side]);
@@ -170,6 +175,7 @@ int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *w
 }
 
 void planner_ask(Planner *p, const Request *r) {
+        assert(r->n_pools == p->request->n_pools);
         p->request = r;
         for (size_t i = 0; i < r->n_pools; i++)
                 p->pools[i].wanted = r->pools[i].count;
@@ -188,6 +194,7 @@ void planner_done(Planner *p) {
 unsigned planner_count(const Planner *p, size_t pool) {
         unsigned n = 0;
 
+        assert(pool < p->request->n_pools);
         for (size_t i = 0; i < SEARCH_NODES_MAX; i++)
                 n += p->candidates[pool][i];
         return n;

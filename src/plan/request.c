@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -58,8 +59,10 @@ bool request_find_pool(const Request *r, const char *pool, size_t *ret) {
 }
 
 static void borrow_pool(Request *r, char *pool, unsigned count) {
-        if (!request_find_pool(r, pool, NULL))
-                r->pools[r->n_pools++] = (RequestPool) { pool, count };
+        if (request_find_pool(r, pool, NULL))
+                return;
+        assert(r->n_pools < ELEMENTSOF(r->pools));
+        r->pools[r->n_pools++] = (RequestPool) { pool, count };
 }
 
 /* The result has room for all pools, because a service leaves the place of a pool. */

@@ -3,6 +3,7 @@
 
 #include "search-table.h"
 
+#include <assert.h>
 #include <errno.h>
 
 /* The cost of a tie that addresses decide, in comparisons of costs. */
@@ -26,6 +27,7 @@ static const unsigned shifts[_COST_FIELD_MAX + 1] = {
 };
 
 Cost cost_of(CostField field, uint64_t value) {
+        assert(value >> (shifts[field + 1] - shifts[field]) == 0);
         return (Cost) value << shifts[field];
 }
 
@@ -49,6 +51,7 @@ unsigned state_get(const State *state, TallyField field) {
 
 /* Returns the most devices of the larger side that share one device of the smaller side. */
 static unsigned even_share(unsigned a, unsigned b) {
+        assert(a > 0 && b > 0);
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
 }
 
@@ -78,9 +81,11 @@ static uint64_t tally_device(const SearchPool *pool, bool vf) {
 }
 
 void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
+        assert(n_pools <= ELEMENTSOF(s->pools));
         *s = (Space) { .n_pools = n_pools };
         count_sides(s, pools);
         for (size_t p = 0; p < n_pools; p++) {
+                assert(pools[p].wanted <= COUNT_MAX);
                 s->pools[p].wanted = pools[p].wanted;
                 s->pools[p].is_gpu = pools[p].is_gpu;
                 s->pools[p].is_gpu_nic = pools[p].is_gpu_nic;
@@ -93,6 +98,7 @@ void space_init(Space *s, const SearchPool *pools, size_t n_pools) {
                 if (pools[p].has_vfs && pools[p].has_devices)
                         s->one[p][1].vfs = count_of_pool(p, 1);
         }
+        assert(s->devices <= REQUEST_DEVICES_MAX);
 }
 
 bool space_mixes_vgpus(const Space *s, const State *state) {
@@ -124,6 +130,7 @@ bool space_satisfies(const Space *s, const State *state, const size_t pools[2]) 
         unsigned first = get_count(state, pools[0]), second = get_count(state, pools[1]);
         unsigned wanted = s->pools[pools[0]].wanted, others = s->pools[pools[1]].wanted;
 
+        assert(pools[0] < s->n_pools && pools[1] < s->n_pools);
         if (pools[0] == pools[1])
                 return first == 0 || first == wanted;
         return wanted >= others ? first <= even_share(wanted, others) * second
@@ -202,6 +209,7 @@ int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
 
         if (r < 0)
                 return r;
+        assert(t->n > 0 && t->entries[t->n - 1].n < REQUEST_DEVICES_MAX);
         e = &t->entries[t->n++];
         *e = e[-1];
         e->cost += cost;
@@ -211,6 +219,7 @@ int search_table_put(Table *t, Cost cost, const State *one, uint32_t device) {
 }
 
 void search_table_drop_first(Table *t) {
+        assert(t->n > 1);
         t->entries[0] = t->entries[--t->n];
 }
 
@@ -249,6 +258,7 @@ static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
 static void entry_sum(const Entry *a, const Entry *b, Entry *ret) {
         unsigned i = 0, j = 0, n = 0;
 
+        assert(a->n + b->n <= REQUEST_DEVICES_MAX);
         while (i < a->n && j < b->n)
                 ret->picks[n++] = a->picks[i] < b->picks[j] ? a->picks[i++] : b->picks[j++];
         while (i < a->n)
@@ -362,6 +372,7 @@ int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, c
         Merge m = { .space = s, .scratch = scratch, .least = least, .most = most, .sum = sum };
         int r = spend(work, MERGE_WORK);
 
+        assert(sum != a && sum != b);
         if (r == 0)
                 r = clear_slots(&m, scratch, a->n * b->n);
         for (size_t i = 0; i < a->n && r == 0; i++) {

@@ -3,6 +3,7 @@
 
 #include "search.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "search-table.h"
@@ -47,6 +48,7 @@ int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, co
 }
 
 void search_want(Search *s, const SearchPool *pools, size_t n_pools) {
+        assert(n_pools == s->space.n_pools);
         space_init(&s->space, pools, n_pools);
 }
 

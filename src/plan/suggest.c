@@ -319,10 +319,12 @@ static int write_with_verdicts(const Suggestion *s, Inventory *inv, char **ret) 
         _cleanup_free_ char *sections = suggestion_write(s, inv, NULL);
         int r = sections ? config_parse("suggestion", sections, strlen(sections), &config) : -ENOMEM;
 
-        if (r >= 0)
-                r = policy_expect_vfs(config, inv);
-        if (r >= 0)
-                r = policy_new(config, inv, &policy);
+        if (r < 0)
+                return r;
+        r = policy_expect_vfs(config, inv);
+        if (r < 0)
+                return r;
+        r = policy_new(config, inv, &policy);
         if (r < 0)
                 return r;
         *ret = suggestion_write(s, inv, policy);
@@ -330,11 +332,8 @@ static int write_with_verdicts(const Suggestion *s, Inventory *inv, char **ret) 
 }
 
 int suggest_configuration(Inventory *inv, const char *cmdline, char **ret) {
-        Suggestion s = { 0 };
+        _cleanup_(suggestion_done) Suggestion s = { 0 };
         int r = make(&s, inv, cmdline);
 
-        if (r >= 0)
-                r = write_with_verdicts(&s, inv, ret);
-        suggestion_done(&s);
-        return r;
+        return r < 0 ? r : write_with_verdicts(&s, inv, ret);
 }

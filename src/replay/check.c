@@ -207,12 +207,13 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         /* With --sysroot= too, the daemon reads its configuration from /etc of this machine. */
         int r = replay_read(state, node, root, daemon, config, ret_problem);
 
-        if (r >= 0)
-                r = root_read_cmdline(root, cmdline);
-        facts.cmdline = cmdline;
-        facts.policy = state->policy;
         if (r < 0)
                 return r;
+        r = root_read_cmdline(root, cmdline);
+        if (r < 0)
+                return r;
+        facts.cmdline = cmdline;
+        facts.policy = state->policy;
         r = read_check_facts(root, &facts);
         if (r < 0)
                 return r;
@@ -228,13 +229,10 @@ static int check_root(HostState *state, const char *node, const char *root, cons
 int replay_check(const char *node, const char *config, const DaemonReport *daemon, char **ret_json,
                  char **ret_problem) {
         _cleanup_root_ Root root = { 0 };
-        HostState state = { 0 };
+        _cleanup_(host_state_done) HostState state = { 0 };
         int r = root_open(&root, node, ret_problem);
 
-        if (r >= 0)
-                r = check_root(&state, node, root.dir, config, daemon, ret_json, ret_problem);
-        host_state_done(&state);
-        return r;
+        return r < 0 ? r : check_root(&state, node, root.dir, config, daemon, ret_json, ret_problem);
 }
 
 /* Suggests a configuration. Ignores that of the machine, because the suggestion replaces its pools. */
@@ -252,11 +250,8 @@ static int suggest_root(HostState *state, const char *node, const char *root, ch
 
 int replay_suggest(const char *node, char **ret, char **ret_problem) {
         _cleanup_root_ Root root = { 0 };
-        HostState state = { 0 };
+        _cleanup_(host_state_done) HostState state = { 0 };
         int r = root_open(&root, node, ret_problem);
 
-        if (r >= 0)
-                r = suggest_root(&state, node, root.dir, ret, ret_problem);
-        host_state_done(&state);
-        return r;
+        return r < 0 ? r : suggest_root(&state, node, root.dir, ret, ret_problem);
 }

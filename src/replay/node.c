@@ -69,17 +69,23 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
         return r;
 }
 
-int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
+static int read_facts(HostState *n, const char *root) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         Inventory *inv, *old;
         int r = sysfs_new_recorded(root, &fs);
 
-        if (r >= 0)
-                r = host_state_read_machine_id(n, fs);
-        if (r >= 0)
-                r = read_inventory(n, fs, &inv);
-        if (r >= 0)
-                r = host_state_take_inventory(n, fs, inv, &old);
+        if (r < 0)
+                return r;
+        r = host_state_read_machine_id(n, fs);
+        if (r < 0)
+                return r;
+        r = read_inventory(n, fs, &inv);
+        return r < 0 ? r : host_state_take_inventory(n, fs, inv, &old);
+}
+
+int replay_read_facts(HostState *n, const char *node, const char *root, char **ret_problem) {
+        int r = read_facts(n, root);
+
         return r < 0 ? fail(r, ret_problem, "The recorded node %s could not be read: %s.", node, strerror(-r)) : 0;
 }
 

@@ -269,9 +269,9 @@ static int take_link(Unpack *u, const char *path, const char *name, const char *
         if (symlinkat(text, u->dir_fd, name) >= 0)
                 return 0;
         r = errno == EEXIST ? clear_entry(u, name) : -errno;
-        if (r >= 0 && symlinkat(text, u->dir_fd, name) < 0)
-                r = -errno;
-        return r;
+        if (r < 0)
+                return r;
+        return symlinkat(text, u->dir_fd, name) < 0 ? -errno : 0;
 }
 
 static int take_line(const TreeLine *line, void *userdata) {

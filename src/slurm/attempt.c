@@ -40,9 +40,11 @@ static int take_properties(Attempt *a, sd_bus_message *m) {
                 return r;
         while ((r = sd_bus_message_enter_container(m, SD_BUS_TYPE_DICT_ENTRY, "sv")) > 0) {
                 r = sd_bus_message_read(m, "s", &key);
-                if (r >= 0 && streq(key, "Message"))
+                if (r < 0)
+                        return r;
+                if (streq(key, "Message"))
                         r = sd_bus_message_read(m, "v", "s", &text) < 0 ? -EBADMSG : string_copy(&a->message, text);
-                else if (r >= 0)
+                else
                         r = sd_bus_message_skip(m, "v");
                 if (r < 0)
                         return r;

@@ -38,16 +38,14 @@ int handout_write(const char *directory, const char *name, uid_t uid, const char
         _cleanup_free_ char *xml = string_format("%s.xml", name), *env = string_format("%s.env", name);
         _cleanup_free_ char *variables =
                 string_format(VARIABLE_ALLOCATION "=%s\n" VARIABLE_DEVICES "=%s\n", name, devices);
-        int r = 0;
+        int r;
 
         if (dir_fd < 0)
                 return dir_fd;
-        if (!xml || !env || !variables)
+        if (!xml || !env || !variables ||
+            (document && string_append(&variables, "", VARIABLE_DOCUMENT "=%s/%s.xml\n", directory, name) < 0))
                 return -ENOMEM;
-        if (document)
-                r = string_append(&variables, "", VARIABLE_DOCUMENT "=%s/%s.xml\n", directory, name);
-        if (document && r >= 0)
-                r = write_document(dir_fd, xml, uid, document);
+        r = document ? write_document(dir_fd, xml, uid, document) : 0;
         return r < 0 ? r : write_file_atomic_mode_at(dir_fd, env, 0600, variables, strlen(variables));
 }
 

@@ -18,10 +18,12 @@ int node_open_bus(const char *address, sd_bus **ret) {
                 return r;
         if (address) {
                 r = sd_bus_set_address(bus, address);
-                if (r >= 0)
-                        r = sd_bus_set_bus_client(bus, true);
-                if (r >= 0)
-                        r = sd_bus_start(bus);
+                if (r < 0)
+                        return r;
+                r = sd_bus_set_bus_client(bus, true);
+                if (r < 0)
+                        return r;
+                r = sd_bus_start(bus);
         }
         if (r < 0)
                 return r;
