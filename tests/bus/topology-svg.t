@@ -124,6 +124,12 @@ $svg = picture('--all');
 check($svg, 'all');
 is_deeply([drawn($svg)], [sort @all], 'every device but VFs, once');
 
+# As on a terminal, a device that is reserved has the colour of one that is allocated; only the key has that of unusable ones.
+is((ctl('allocate', 'later', 'gpu=1', '--hold=600'))[0], 0, 'a reservation');
+$svg = picture();
+like($svg, qr/ fill="#7d4e00"[^>]*>gpu \x{b7} reserved</, 'is told');
+is(scalar(() = $svg =~ / fill="#ffebe9"/g), 1, 'and drawn as usable');
+
 # To a file.
 my $file = "$ENV{NODE_TMP}/node.svg";
 spew($file, 'x' x 2**20);
