@@ -181,7 +181,7 @@ static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
         json_text_key(t, "module");
         json_text_known(t, device_module(view, dev->address));
         json_text_key(t, "confidential_mode");
-        json_text_string(t, dev->mode_known ? confidential_mode_to_string(dev->mode) : NULL);
+        json_text_string(t, confidential_mode_to_string(dev->mode));
         json_text_key(t, "partition");
         json_text_known(t, device_partition(view, dev->address));
         json_text_key(t, "physical_function");
