@@ -53,6 +53,23 @@ typedef enum ProblemProperty {
 const char *problem_property_to_string(ProblemProperty p);
 ProblemProperty problem_property_from_string(const char *s);
 
+/* A kind of D-Bus objects with a path each, below a prefix. */
+typedef struct ObjectKind {
+        const char *prefix, *interface;
+        const sd_bus_vtable *vtable;
+        /* Returns the userdata of the getters in the vtable. NULL: there is no object of this label. */
+        void *(*find)(Server *s, const char *label);
+        size_t (*count)(Server *s);
+        int (*path)(Server *s, size_t i, char **ret);
+} ObjectKind;
+#define OBJECT_KINDS 5U
+
+/* The userdata of sd-bus for the objects of a kind. */
+typedef struct ObjectSet {
+        Server *server;
+        const ObjectKind *kind;
+} ObjectSet;
+
 struct Server {
         sd_event *event; /* not owned */
         const ServerCallbacks *callbacks;
@@ -71,6 +88,7 @@ struct Server {
         ShownJob jobs[SERVER_JOBS_MAX];
         uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
         bool settling;
+        ObjectSet objects[OBJECT_KINDS];
         Quota quota;
         Reports reports;
         Handout *handouts;         /* newest first */
@@ -91,20 +109,18 @@ int job_path(uint32_t id, char **ret);
 int pool_path(const char *name, char **ret);
 int node_path(int id, char **ret);
 
-/* Frees a NULL-terminated list of paths; for _cleanup_(). */
-static inline void server_free_nodes(char ***nodes) {
-        for (char **n = *nodes; n && *n; n++)
-                free(*n);
-        free(*nodes);
+extern const ObjectKind device_objects, allocation_objects, job_objects, pool_objects, node_objects;
+
+/* Returns the server for a getter of an object. */
+static inline Server *server_of_getter(sd_bus *bus) {
+        const ObjectSet *set = sd_bus_slot_get_userdata(sd_bus_get_current_slot(bus));
+
+        return set->server;
 }
 
-/* Register the D-Bus objects on a connection. */
+/* objects.c: registers all D-Bus objects on a connection. */
+int objects_add(sd_bus *bus, Server *s);
 int manager_object_add(sd_bus *bus, Server *s);
-int device_objects_add(sd_bus *bus, Server *s);
-int allocation_objects_add(sd_bus *bus, Server *s);
-int job_objects_add(sd_bus *bus, Server *s);
-int pool_objects_add(sd_bus *bus, Server *s);
-int node_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* connection.c */
