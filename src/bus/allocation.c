@@ -121,5 +121,6 @@ static int path_of_allocation(Server *s, size_t i, char **ret) {
         return allocation_path(server_view(s).ledger->allocations[i]->name, ret);
 }
 
-const ObjectKind allocation_objects = { BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE, allocation_vtable,
-                                        find_allocation,       count_allocations,        path_of_allocation };
+const ObjectKind allocation_objects = { BUS_ALLOCATION_PREFIX,     BUS_ALLOCATION_INTERFACE, allocation_vtable,
+                                        allocation_property_names, find_allocation,          count_allocations,
+                                        path_of_allocation };

@@ -136,5 +136,5 @@ static int path_of_device(Server *s, size_t i, char **ret) {
         return device_path(server_view(s).inventory->devices[i].address, ret);
 }
 
-const ObjectKind device_objects = { BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable,
+const ObjectKind device_objects = { BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable, device_property_names,
                                     find_device,       count_devices,        path_of_device };

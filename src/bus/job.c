@@ -6,9 +6,8 @@
 #include "server-internal.h"
 #include "util/digest.h"
 #include "util/strings.h"
-#include "util/stringtable.h"
 
-static const char *const job_property_table[_JOB_PROPERTY_MAX] = {
+static const char *const job_property_names[_JOB_PROPERTY_MAX] = {
         [JOB_PROPERTY_STEP] = "Step",
         [JOB_PROPERTY_STEPS_DONE] = "StepsDone",
         [JOB_PROPERTY_STEPS_TOTAL] = "StepsTotal",
@@ -16,7 +15,6 @@ static const char *const job_property_table[_JOB_PROPERTY_MAX] = {
         [JOB_PROPERTY_DEADLINE] = "Deadline",
         [JOB_PROPERTY_MESSAGE] = "Message",
 };
-DEFINE_STRING_TABLE_TO_STRING(job_property, JobProperty, _JOB_PROPERTY_MAX)
 
 /* The userdata of a getter is the id of the job, because a JobView does not last. */
 static void *find_job(Server *s, const char *label) {
@@ -155,4 +153,5 @@ static int path_of_job(Server *s, size_t i, char **ret) {
         return job_path(ids[i], ret);
 }
 
-const ObjectKind job_objects = { BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, find_job, count_jobs, path_of_job };
+const ObjectKind job_objects = { BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_property_names,
+                                 find_job,       count_jobs,        path_of_job };

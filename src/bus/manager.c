@@ -364,12 +364,15 @@ int manager_object_add(sd_bus *bus, Server *s) {
 
 /* The properties of the manager about problems of the daemon or its configuration. Describe has the same. */
 
-static const char *const problem_property_table[_PROBLEM_PROPERTY_MAX] = {
+const char *const problem_property_names[_PROBLEM_PROPERTY_MAX] = {
         [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
         [PROBLEM_PROPERTY_CONFIG] = "ConfigProblems", [PROBLEM_PROPERTY_NONE_OFFERED] = "NoneOffered",
         [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",   [PROBLEM_PROPERTY_ENDPOINTS] = "EndpointProblems",
 };
-DEFINE_STRING_TABLE(problem_property, ProblemProperty, _PROBLEM_PROPERTY_MAX)
+
+static ProblemProperty find_problem_property(const char *name) {
+        return (ProblemProperty) string_table_find(problem_property_names, _PROBLEM_PROPERTY_MAX, name);
+}
 
 static const char *problem_text(const HostView *view, ProblemProperty p) {
         const LibvirtStatus *l = view->libvirt;
@@ -386,7 +389,7 @@ int problem_property_get_text(sd_bus *bus, const char *path, const char *interfa
                               sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
 
-        return sd_bus_message_append(reply, "s", problem_text(&view, problem_property_from_string(property)));
+        return sd_bus_message_append(reply, "s", problem_text(&view, find_problem_property(property)));
 }
 
 /* NULL: the property is a text. */
@@ -406,7 +409,7 @@ static json_object *problem_list(const HostView *view, ProblemProperty p) {
 int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
                               sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         HostView view = server_view(userdata);
-        _cleanup_json_ json_object *list = problem_list(&view, problem_property_from_string(property));
+        _cleanup_json_ json_object *list = problem_list(&view, find_problem_property(property));
         int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
 
         for (size_t i = 0; r >= 0 && i < json_length(list); i++)

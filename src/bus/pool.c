@@ -3,6 +3,7 @@
 
 #include "server-internal.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
 static void *find_pool(Server *s, const char *label) {
         return (void *) capacity_find_pool(server_capacity(s), label);
@@ -42,7 +43,7 @@ static int append_traits(sd_bus_message *reply, const PoolCapacity *pool) {
 static int pool_property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const PoolCapacity *pool = userdata;
-        PoolProperty p = pool_property_from_string(property);
+        PoolProperty p = (PoolProperty) string_table_find(pool_property_names, _POOL_PROPERTY_MAX, property);
 
         switch (p) {
         case POOL_PROPERTY_NUMA_NODES:
@@ -82,9 +83,8 @@ static int path_of_pool(Server *s, size_t i, char **ret) {
         return pool_path(server_capacity(s)->pools[i].name, ret);
 }
 
-const ObjectKind pool_objects = {
-        BUS_POOL_PREFIX, BUS_POOL_INTERFACE, pool_vtable, find_pool, count_pools, path_of_pool
-};
+const ObjectKind pool_objects = { BUS_POOL_PREFIX, BUS_POOL_INTERFACE, pool_vtable, pool_property_names,
+                                  find_pool,       count_pools,        path_of_pool };
 
 /* The D-Bus interface org.passthroughd1.Node. */
 
@@ -108,7 +108,7 @@ static int node_property_get(sd_bus *bus, const char *path, const char *interfac
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
         const NodeCapacity *node = userdata;
 
-        switch (node_property_from_string(property)) {
+        switch (string_table_find(node_property_names, _NODE_PROPERTY_MAX, property)) {
         case NODE_PROPERTY_CPUS:
                 return sd_bus_message_append(reply, "u", node->cpus);
         case NODE_PROPERTY_CPUS_FREE:
@@ -143,6 +143,5 @@ static int path_of_node(Server *s, size_t i, char **ret) {
         return node_path(server_capacity(s)->nodes[i].id, ret);
 }
 
-const ObjectKind node_objects = {
-        BUS_NODE_PREFIX, BUS_NODE_INTERFACE, node_vtable, find_node, count_nodes, path_of_node
-};
+const ObjectKind node_objects = { BUS_NODE_PREFIX, BUS_NODE_INTERFACE, node_vtable, node_property_names,
+                                  find_node,       count_nodes,        path_of_node };

@@ -31,7 +31,6 @@ typedef enum JobProperty {
         JOB_PROPERTY_MESSAGE,
         _JOB_PROPERTY_MAX,
 } JobProperty;
-const char *job_property_to_string(JobProperty p);
 
 /* Digests of the properties of a job that clients saw last. */
 typedef struct ShownJob {
@@ -50,13 +49,13 @@ typedef enum ProblemProperty {
         _PROBLEM_PROPERTY_MAX,
         _PROBLEM_PROPERTY_INVALID = -22,
 } ProblemProperty;
-const char *problem_property_to_string(ProblemProperty p);
-ProblemProperty problem_property_from_string(const char *s);
+extern const char *const problem_property_names[_PROBLEM_PROPERTY_MAX];
 
 /* A kind of D-Bus objects with a path each, below a prefix. */
 typedef struct ObjectKind {
         const char *prefix, *interface;
         const sd_bus_vtable *vtable;
+        const char *const *properties; /* the names of those that change */
         /* Returns the userdata of the getters in the vtable. NULL: there is no object of this label. */
         void *(*find)(Server *s, const char *label);
         size_t (*count)(Server *s);
