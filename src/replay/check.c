@@ -187,12 +187,9 @@ static char *report_to_json(const CheckReport *report) {
                         json_text_literal(&t, ",");
                 json_text_first_key(&t, "check");
                 json_text_string(&t, report->findings[i].check);
-                json_text_key(&t, "result");
-                json_text_string(&t, check_result_to_string(report->findings[i].result));
-                json_text_key(&t, "message");
-                json_text_string(&t, report->findings[i].message);
-                json_text_key(&t, "remedy");
-                json_text_string(&t, report->findings[i].remedy);
+                json_text_member(&t, "result", string, check_result_to_string(report->findings[i].result));
+                json_text_member(&t, "message", string, report->findings[i].message);
+                json_text_member(&t, "remedy", string, report->findings[i].remedy);
                 json_text_literal(&t, "}");
         }
         json_text_literal(&t, "]}");
