@@ -132,14 +132,8 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* Returns NULL when the caller was sent a refusal; *ret_reply is then the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
-/* manager.c: getters of ProblemProperties, for the manager's vtable */
-int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
-/* Stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs. */
+/* manager.c: stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs.
+ */
 unsigned problems_note_shown(Server *s);
 
 /* settle.c: returns the capacity, after signals for its changes. NULL before the announcement. */
