@@ -11,8 +11,7 @@
 #include "util/strings.h"
 
 static void put_ids(JsonText *t, const PciDevice *dev) {
-        json_text_first_key(t, "address");
-        json_text_address(t, dev->address);
+        json_text_first_member(t, "address", address, dev->address);
         json_text_member(t, "vendor", hex, dev->vendor, 4);
         json_text_member(t, "device", hex, dev->device, 4);
         json_text_member(t, "subsystem_vendor", hex, dev->subsystem_vendor, 4);
@@ -53,8 +52,7 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
                 if (!first)
                         json_text_literal(t, ",");
                 first = false;
-                json_text_first_key(t, "index");
-                json_text_number(t, i);
+                json_text_first_member(t, "index", number, i);
                 json_text_member(t, "size", number, dev->bar_size[i]);
                 json_text_literal(t, "}");
         }
@@ -90,8 +88,7 @@ static void put_vgpu(JsonText *t, const PciDevice *dev) {
                 json_text_literal(t, "null");
                 return;
         }
-        json_text_first_key(t, "type");
-        json_text_known(t, dev->vgpu_type > 0 ? (int) dev->vgpu_type : -1);
+        json_text_first_member(t, "type", known, dev->vgpu_type > 0 ? (int) dev->vgpu_type : -1);
         json_text_key(t, "creatable");
         json_text_literal(t, "[");
         for (bool first = true; vgpu_types_next(&rest, &type); first = false) {

@@ -374,8 +374,7 @@ static json_object *json_partitions(const FabricTable *t) {
 char *json_describe(const HostView *view, const char *version, uint32_t reader) {
         JsonText t = json_text_new();
 
-        json_text_first_key(&t, "version");
-        json_text_string(&t, version);
+        json_text_first_member(&t, "version", string, version);
         json_text_member(&t, "read_only", string, ledger_problem(view->ledger));
         json_text_member(&t, "libvirt", object, json_libvirt(view->libvirt, &view->inventory->libvirt));
         json_text_key(&t, "devices");

@@ -68,8 +68,7 @@ static char *make_nccl_topology(Domain *d, GuestInfo info) {
 static void append_device(const Domain *d, JsonText *t, const GuestFunction *f, GuestInfo info) {
         const AllocationDevice *dev = &d->a->devices[f->device];
 
-        json_text_first_key(t, "slot");
-        json_text_string(t, dev->slot);
+        json_text_first_member(t, "slot", string, dev->slot);
         json_text_member(t, "pool", string, dev->pool);
         json_text_member(t, "guest_address", address, f->guest);
         json_text_key(t, "seen_address");
