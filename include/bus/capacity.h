@@ -98,8 +98,7 @@ typedef enum PoolProperty {
         _POOL_PROPERTY_MAX,
         _POOL_PROPERTY_INVALID = -22,
 } PoolProperty;
-const char *pool_property_to_string(PoolProperty p);
-PoolProperty pool_property_from_string(const char *s);
+extern const char *const pool_property_names[_POOL_PROPERTY_MAX];
 
 typedef enum NodeProperty {
         NODE_PROPERTY_CPUS,
@@ -108,10 +107,8 @@ typedef enum NodeProperty {
         NODE_PROPERTY_MEMORY_FREE,
         NODE_PROPERTY_PAGES,
         _NODE_PROPERTY_MAX,
-        _NODE_PROPERTY_INVALID = -22,
 } NodeProperty;
-const char *node_property_to_string(NodeProperty p);
-NodeProperty node_property_from_string(const char *s);
+extern const char *const node_property_names[_NODE_PROPERTY_MAX];
 
 /* Compare two measurements. Return a bit (1 << PoolProperty or NodeProperty) for each property that differs. */
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now);

@@ -25,8 +25,8 @@ typedef enum DeviceProperty {
         DEVICE_PROPERTY_ALLOCATION,
         _DEVICE_PROPERTY_MAX,
 } DeviceProperty;
-/* Returns the name of the property on the bus. */
-const char *device_property_to_string(DeviceProperty p);
+/* The names of the properties on the bus. */
+extern const char *const device_property_names[_DEVICE_PROPERTY_MAX];
 
 typedef struct DeviceSnapshot {
         PciAddress address;
@@ -55,8 +55,8 @@ typedef enum AllocationProperty {
         _ALLOCATION_PROPERTY_MAX,
 } AllocationProperty;
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
-/* Returns the name of the property on the bus. */
-const char *allocation_property_to_string(AllocationProperty p);
+/* The names of the properties on the bus. */
+extern const char *const allocation_property_names[_ALLOCATION_PROPERTY_MAX];
 /* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each property
  * that differs from before. */
 unsigned allocation_note_shown(Allocation *a);

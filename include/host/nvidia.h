@@ -59,8 +59,8 @@ int nvidia_set_name(PciDevice *gpu, uint32_t minor);
 /* Calls nvidia_set_name() with nvidia_read_minor() for all GPUs of a recorded node. */
 int nvidia_read_names(const Sysfs *fs, Inventory *inv);
 
-/* What NVIDIA's library tells of a GPU, in one number: the NVLink module id, 0: none, and 1 + its ConfidentialMode, 0:
- * unknown. */
+/* What NVIDIA's library tells of a GPU, in one number: the NVLink module id, 0: none, and its
+ * ConfidentialMode. */
 #define GPU_MODE_UNIT      256
 #define GPU_MODULE(answer) ((answer) % GPU_MODE_UNIT)
 #define GPU_MODE(answer)   ((answer) / GPU_MODE_UNIT)

@@ -30,6 +30,7 @@ const char *confidential_title(Confidential c);
  * reset (set_cc_mode() and set_ppcie_mode() of gpu-admin-tools, github.com/NVIDIA/gpu-admin-tools).
  */
 typedef enum ConfidentialMode {
+        CONFIDENTIAL_MODE_UNKNOWN, /* of a GPU: NVIDIA's driver has not told it */
         CONFIDENTIAL_MODE_OFF,
         CONFIDENTIAL_MODE_ON,
         CONFIDENTIAL_MODE_DEVTOOLS,       /* as on, but profilers work, so data is not protected */

@@ -145,8 +145,7 @@ typedef struct PciDevice {
         bool has_memory_node;        /* NVIDIA's driver tells the NUMA node of the GPU's memory (host/nvidia.h) */
         int memory_node;             /* that node */
         uint64_t online_memory;      /* bytes of this memory that the host has online; host/critical.h */
-        bool mode_known; /* NVIDIA's driver has told the confidential mode of the GPU: daemon/facts-modules.c */
-        ConfidentialMode mode;
+        ConfidentialMode mode;       /* of a GPU: daemon/facts-modules.c */
         char *console; /* why the host's console uses the device, a chain of dependencies; NULL when it does not.
                           host/critical.h */
         char *fault;   /* sentences about unreadable or invalid attributes; NULL when all are valid */

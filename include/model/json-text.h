@@ -42,3 +42,6 @@ void json_text_number(JsonText *t, uint64_t n);
 void json_text_known(JsonText *t, int n);
 void json_text_value(JsonText *t, json_object *o);
 void json_text_object(JsonText *t, json_object *o);
+/* Appends a member: json_text_member(t, "driver", string, dev->driver). The first one opens the object. */
+#define json_text_first_member(t, key, type, ...) (json_text_first_key((t), key), json_text_##type((t), __VA_ARGS__))
+#define json_text_member(t, key, type, ...)       (json_text_key((t), key), json_text_##type((t), __VA_ARGS__))

@@ -5,20 +5,8 @@
 
 #include "server-internal.h"
 
-static const Allocation *find(const HostView *view, const char *path) {
-        _cleanup_free_ char *name = NULL;
-
-        return sd_bus_path_decode(path, BUS_ALLOCATION_PREFIX, &name) > 0 ? ledger_find(view->ledger, name) : NULL;
-}
-
-static int allocation_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
-                           sd_bus_error *error) {
-        HostView view = server_view(userdata);
-
-        if (!find(&view, path))
-                return 0;
-        *ret_found = userdata;
-        return 1;
+static void *find_allocation(Server *s, const char *label) {
+        return ledger_find(server_view(s).ledger, label);
 }
 
 static int append_devices(sd_bus_message *reply, const Allocation *a) {
@@ -73,12 +61,9 @@ static int append_services(sd_bus_message *reply, const Allocation *a) {
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        const Allocation *a = find(&view, path);
+        const Allocation *a = userdata;
         _cleanup_free_ char *cpus = NULL;
 
-        if (!a)
-                return -ENOENT;
         if (streq(property, "Owner"))
                 return sd_bus_message_append(reply, "u", a->owner);
         if (streq(property, "LeaseEnd"))
@@ -128,23 +113,14 @@ static const sd_bus_vtable allocation_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int allocation_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes,
-                                sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        _cleanup_(server_free_nodes) char **nodes = calloc(view.ledger->n_allocations + 1, sizeof(*nodes));
-        int r = nodes ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++)
-                r = allocation_path(view.ledger->allocations[i]->name, &nodes[i]);
-        if (r < 0)
-                return r;
-        *ret_nodes = TAKE_PTR(nodes);
-        return 0;
+static size_t count_allocations(Server *s) {
+        return server_view(s).ledger->n_allocations;
 }
 
-int allocation_objects_add(sd_bus *bus, Server *s) {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_ALLOCATION_PREFIX, BUS_ALLOCATION_INTERFACE,
-                                           allocation_vtable, allocation_find, s);
-
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_ALLOCATION_PREFIX, allocation_enumerate, s);
+static int path_of_allocation(Server *s, size_t i, char **ret) {
+        return allocation_path(server_view(s).ledger->allocations[i]->name, ret);
 }
+
+const ObjectKind allocation_objects = { BUS_ALLOCATION_PREFIX,     BUS_ALLOCATION_INTERFACE, allocation_vtable,
+                                        allocation_property_names, find_allocation,          count_allocations,
+                                        path_of_allocation };

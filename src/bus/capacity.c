@@ -14,7 +14,7 @@ static const char *const pool_trait_table[_POOL_TRAIT_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(pool_trait, PoolTrait, _POOL_TRAIT_MAX)
 
-static const char *const pool_property_table[_POOL_PROPERTY_MAX] = {
+const char *const pool_property_names[_POOL_PROPERTY_MAX] = {
         [POOL_PROPERTY_TOTAL] = "Total",
         [POOL_PROPERTY_AVAILABLE] = "Available",
         [POOL_PROPERTY_ALLOCATED] = "Allocated",
@@ -24,14 +24,12 @@ static const char *const pool_property_table[_POOL_PROPERTY_MAX] = {
         [POOL_PROPERTY_MODELS] = "Models",
         [POOL_PROPERTY_TRAITS] = "Traits",
 };
-DEFINE_STRING_TABLE(pool_property, PoolProperty, _POOL_PROPERTY_MAX)
 
-static const char *const node_property_table[_NODE_PROPERTY_MAX] = {
+const char *const node_property_names[_NODE_PROPERTY_MAX] = {
         [NODE_PROPERTY_CPUS] = "Cpus",     [NODE_PROPERTY_CPUS_FREE] = "CpusFree",
         [NODE_PROPERTY_MEMORY] = "Memory", [NODE_PROPERTY_MEMORY_FREE] = "MemoryFree",
         [NODE_PROPERTY_PAGES] = "Pages",
 };
-DEFINE_STRING_TABLE(node_property, NodeProperty, _NODE_PROPERTY_MAX)
 
 static DeviceCount count_of_state(DeviceState state) {
         switch (state) {

@@ -6,9 +6,8 @@
 #include "model/pcilink.h"
 #include "plan/device-state.h"
 #include "util/digest.h"
-#include "util/stringtable.h"
 
-static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
+const char *const device_property_names[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_POOL] = "Pool",
         [DEVICE_PROPERTY_STATE] = "State",
         [DEVICE_PROPERTY_REASON] = "Reason",
@@ -22,7 +21,6 @@ static const char *const device_property_table[_DEVICE_PROPERTY_MAX] = {
         [DEVICE_PROPERTY_IOMMU_GROUP] = "IommuGroup",
         [DEVICE_PROPERTY_ALLOCATION] = "Allocation",
 };
-DEFINE_STRING_TABLE_TO_STRING(device_property, DeviceProperty, _DEVICE_PROPERTY_MAX)
 
 static uint64_t identity_digest(const PciDevice *dev) {
         uint64_t digest = digest_string(DIGEST_START, dev->name);
@@ -70,13 +68,12 @@ unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceS
         return properties;
 }
 
-static const char *const allocation_property_table[_ALLOCATION_PROPERTY_MAX] = {
+const char *const allocation_property_names[_ALLOCATION_PROPERTY_MAX] = {
         [ALLOCATION_PROPERTY_STATE] = "State",           [ALLOCATION_PROPERTY_REASON] = "Reason",
         [ALLOCATION_PROPERTY_GENERATION] = "Generation", [ALLOCATION_PROPERTY_DEVICES] = "Devices",
         [ALLOCATION_PROPERTY_LEASE_END] = "LeaseEnd",    [ALLOCATION_PROPERTY_SHARED_MEMORY] = "SharedMemory",
         [ALLOCATION_PROPERTY_DOMAIN] = "Domain",
 };
-DEFINE_STRING_TABLE_TO_STRING(allocation_property, AllocationProperty, _ALLOCATION_PROPERTY_MAX)
 
 static uint64_t devices_digest(const Allocation *a) {
         uint64_t digest = DIGEST_START;

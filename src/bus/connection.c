@@ -29,18 +29,6 @@
 /* A call is served while at most this many messages wait to be sent. */
 #define QUEUE_MAX 4U
 
-static int add_objects(sd_bus *bus, Server *s) {
-        static int (*const adds[])(sd_bus *bus, Server *s) = { manager_object_add,     device_objects_add,
-                                                               allocation_objects_add, job_objects_add,
-                                                               pool_objects_add,       node_objects_add,
-                                                               log_control_add };
-        int r = sd_bus_add_object_manager(bus, NULL, BUS_PATH);
-
-        for (size_t i = 0; r >= 0 && i < ELEMENTSOF(adds); i++)
-                r = adds[i](bus, s);
-        return r;
-}
-
 static uint64_t count_queued(const Connection *c) {
         uint64_t n;
 
@@ -160,7 +148,7 @@ static int start(Connection *c) {
         r = sd_bus_add_filter(c->bus, NULL, filter_call, c);
         if (r < 0)
                 return r;
-        r = add_objects(c->bus, c->server);
+        r = objects_add(c->bus, c->server);
         if (r < 0)
                 return r;
         r = sd_bus_match_signal(c->bus, NULL, LOCAL, LOCAL_PATH, LOCAL, "Disconnected", on_disconnected, c);

@@ -32,20 +32,11 @@ const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, con
         return NULL;
 }
 
-/* Finds the device of an object path; sd-bus calls it for each access. A removed device is not found. */
-static int device_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
-                       sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        _cleanup_free_ char *label = NULL;
+static void *find_device(Server *s, const char *label) {
         PciAddress address;
-        int r = sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label);
 
-        if (r <= 0)
-                return r;
-        if (pci_address_parse(label, &address) < 0 || !inventory_find(view.inventory, address))
-                return 0;
-        *ret_found = userdata;
-        return 1;
+        return pci_address_parse(label, &address) < 0 ? NULL
+                                                      : (void *) inventory_find(server_view(s).inventory, address);
 }
 
 static const char *state_property(const HostView *view, const PciDevice *dev, const char *property, Refusal *why) {
@@ -89,16 +80,10 @@ static unsigned link_property(const PciDevice *dev, const char *property) {
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
+        HostView view = server_view(server_of_getter(bus));
         _cleanup_refusal_ Refusal why = { 0 };
-        _cleanup_free_ char *label = NULL;
-        const PciDevice *dev = NULL;
-        PciAddress address;
+        const PciDevice *dev = userdata;
 
-        if (sd_bus_path_decode(path, BUS_DEVICE_PREFIX, &label) > 0 && pci_address_parse(label, &address) == 0)
-                dev = inventory_find(view.inventory, address);
-        if (!dev)
-                return -ENOENT;
         if (streq(property, "Address"))
                 return sd_bus_message_append(reply, "s", PCI_ADDRESS_STR(dev->address));
         if (streq(property, "PhysicalFunction"))
@@ -143,22 +128,13 @@ static const sd_bus_vtable device_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int device_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        _cleanup_(server_free_nodes) char **nodes = calloc(view.inventory->n_devices + 1, sizeof(*nodes));
-        int r = nodes ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
-                r = device_path(view.inventory->devices[i].address, &nodes[i]);
-        if (r < 0)
-                return r;
-        *ret_nodes = TAKE_PTR(nodes);
-        return 0;
+static size_t count_devices(Server *s) {
+        return server_view(s).inventory->n_devices;
 }
 
-int device_objects_add(sd_bus *bus, Server *s) {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable,
-                                           device_find, s);
-
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_DEVICE_PREFIX, device_enumerate, s);
+static int path_of_device(Server *s, size_t i, char **ret) {
+        return device_path(server_view(s).inventory->devices[i].address, ret);
 }
+
+const ObjectKind device_objects = { BUS_DEVICE_PREFIX, BUS_DEVICE_INTERFACE, device_vtable, device_property_names,
+                                    find_device,       count_devices,        path_of_device };

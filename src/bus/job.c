@@ -6,9 +6,8 @@
 #include "server-internal.h"
 #include "util/digest.h"
 #include "util/strings.h"
-#include "util/stringtable.h"
 
-static const char *const job_property_table[_JOB_PROPERTY_MAX] = {
+static const char *const job_property_names[_JOB_PROPERTY_MAX] = {
         [JOB_PROPERTY_STEP] = "Step",
         [JOB_PROPERTY_STEPS_DONE] = "StepsDone",
         [JOB_PROPERTY_STEPS_TOTAL] = "StepsTotal",
@@ -16,24 +15,15 @@ static const char *const job_property_table[_JOB_PROPERTY_MAX] = {
         [JOB_PROPERTY_DEADLINE] = "Deadline",
         [JOB_PROPERTY_MESSAGE] = "Message",
 };
-DEFINE_STRING_TABLE_TO_STRING(job_property, JobProperty, _JOB_PROPERTY_MAX)
 
-static bool find(const Server *s, const char *path, JobView *ret) {
-        _cleanup_free_ char *label = NULL;
+/* The userdata of a getter is the id of the job, because a JobView does not last. */
+static void *find_job(Server *s, const char *label) {
+        JobView view;
         uint64_t id;
 
-        return sd_bus_path_decode(path, BUS_JOB_PREFIX, &label) > 0 && parse_unsigned(label, UINT32_MAX, &id) == 0 &&
-               s->callbacks->find_job(s->userdata, (uint32_t) id, ret);
-}
-
-static int job_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
-                    sd_bus_error *error) {
-        JobView view;
-
-        if (!find(userdata, path, &view))
-                return 0;
-        *ret_found = userdata;
-        return 1;
+        return parse_unsigned(label, UINT32_MAX, &id) == 0 && s->callbacks->find_job(s->userdata, (uint32_t) id, &view)
+                       ? (void *) (uintptr_t) id
+                       : NULL;
 }
 
 void device_steps_free(DeviceStep *list, size_t n) {
@@ -111,9 +101,10 @@ void job_forget_shown(Server *s, uint32_t id) {
 
 static int property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                         sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        const Server *s = server_of_getter(bus);
         JobView view;
 
-        if (!find(userdata, path, &view))
+        if (!s->callbacks->find_job(s->userdata, (uint32_t) (uintptr_t) userdata, &view))
                 return -ENOENT;
         if (streq(property, "Id"))
                 return sd_bus_message_append(reply, "u", view.id);
@@ -122,7 +113,7 @@ static int property_get(sd_bus *bus, const char *path, const char *interface, co
         if (streq(property, "StepsTotal"))
                 return sd_bus_message_append(reply, "u", view.steps_total);
         if (streq(property, "DeviceSteps"))
-                return append_device_steps(userdata, view.id, reply);
+                return append_device_steps(s, view.id, reply);
         if (streq(property, "Deadline"))
                 return sd_bus_message_append(reply, "t", view.deadline);
         return sd_bus_message_append(reply, "s",
@@ -149,23 +140,18 @@ static const sd_bus_vtable job_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int job_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        Server *s = userdata;
+static size_t count_jobs(Server *s) {
         uint32_t ids[SERVER_JOBS_MAX];
-        size_t n = s->callbacks->list_jobs(s->userdata, ids, SERVER_JOBS_MAX);
-        _cleanup_(server_free_nodes) char **nodes = calloc(n + 1, sizeof(*nodes));
-        int r = nodes ? 0 : -ENOMEM;
 
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = job_path(ids[i], &nodes[i]);
-        if (r < 0)
-                return r;
-        *ret_nodes = TAKE_PTR(nodes);
-        return 0;
+        return s->callbacks->list_jobs(s->userdata, ids, SERVER_JOBS_MAX);
 }
 
-int job_objects_add(sd_bus *bus, Server *s) {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_find, s);
+static int path_of_job(Server *s, size_t i, char **ret) {
+        uint32_t ids[SERVER_JOBS_MAX];
 
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_JOB_PREFIX, job_enumerate, s);
+        (void) s->callbacks->list_jobs(s->userdata, ids, SERVER_JOBS_MAX);
+        return job_path(ids[i], ret);
 }
+
+const ObjectKind job_objects = { BUS_JOB_PREFIX, BUS_JOB_INTERFACE, job_vtable, job_property_names,
+                                 find_job,       count_jobs,        path_of_job };

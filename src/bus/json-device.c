@@ -11,39 +11,24 @@
 #include "util/strings.h"
 
 static void put_ids(JsonText *t, const PciDevice *dev) {
-        json_text_first_key(t, "address");
-        json_text_address(t, dev->address);
-        json_text_key(t, "vendor");
-        json_text_hex(t, dev->vendor, 4);
-        json_text_key(t, "device");
-        json_text_hex(t, dev->device, 4);
-        json_text_key(t, "subsystem_vendor");
-        json_text_hex(t, dev->subsystem_vendor, 4);
-        json_text_key(t, "subsystem_device");
-        json_text_hex(t, dev->subsystem_device, 4);
-        json_text_key(t, "class");
-        json_text_hex(t, dev->class, 6);
-        json_text_key(t, "name");
-        json_text_string(t, dev->name);
-        json_text_key(t, "type");
-        json_text_string(t, pci_type_to_string(dev->type));
-        json_text_key(t, "path");
-        json_text_string(t, dev->path);
+        json_text_first_member(t, "address", address, dev->address);
+        json_text_member(t, "vendor", hex, dev->vendor, 4);
+        json_text_member(t, "device", hex, dev->device, 4);
+        json_text_member(t, "subsystem_vendor", hex, dev->subsystem_vendor, 4);
+        json_text_member(t, "subsystem_device", hex, dev->subsystem_device, 4);
+        json_text_member(t, "class", hex, dev->class, 6);
+        json_text_member(t, "name", string, dev->name);
+        json_text_member(t, "type", string, pci_type_to_string(dev->type));
+        json_text_member(t, "path", string, dev->path);
 }
 
 static void put_state(JsonText *t, const char *pool, DeviceState state, const Refusal *why, const Allocation *holder) {
-        json_text_key(t, "pool");
-        json_text_string(t, pool);
-        json_text_key(t, "state");
-        json_text_string(t, device_state_to_string(state));
-        json_text_key(t, "verdict");
-        json_text_string(t, verdict_to_string(why->verdict));
-        json_text_key(t, "reason");
-        json_text_string(t, why->message);
-        json_text_key(t, "remedy");
-        json_text_string(t, why->remedy);
-        json_text_key(t, "allocation");
-        json_text_string(t, holder ? holder->name : NULL);
+        json_text_member(t, "pool", string, pool);
+        json_text_member(t, "state", string, device_state_to_string(state));
+        json_text_member(t, "verdict", string, verdict_to_string(why->verdict));
+        json_text_member(t, "reason", string, why->message);
+        json_text_member(t, "remedy", string, why->remedy);
+        json_text_member(t, "allocation", string, holder ? holder->name : NULL);
 }
 
 static void put_vfs(JsonText *t, const PciDevice *dev) {
@@ -67,10 +52,8 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
                 if (!first)
                         json_text_literal(t, ",");
                 first = false;
-                json_text_first_key(t, "index");
-                json_text_number(t, i);
-                json_text_key(t, "size");
-                json_text_number(t, dev->bar_size[i]);
+                json_text_first_member(t, "index", number, i);
+                json_text_member(t, "size", number, dev->bar_size[i]);
                 json_text_literal(t, "}");
         }
         json_text_literal(t, "]");
@@ -105,8 +88,7 @@ static void put_vgpu(JsonText *t, const PciDevice *dev) {
                 json_text_literal(t, "null");
                 return;
         }
-        json_text_first_key(t, "type");
-        json_text_known(t, dev->vgpu_type > 0 ? (int) dev->vgpu_type : -1);
+        json_text_first_member(t, "type", known, dev->vgpu_type > 0 ? (int) dev->vgpu_type : -1);
         json_text_key(t, "creatable");
         json_text_literal(t, "[");
         for (bool first = true; vgpu_types_next(&rest, &type); first = false) {
@@ -118,10 +100,8 @@ static void put_vgpu(JsonText *t, const PciDevice *dev) {
                 json_text_string(t, name);
         }
         json_text_literal(t, "]");
-        json_text_key(t, "mediated");
-        json_text_boolean(t, dev->mdev_parent);
-        json_text_key(t, "mdev");
-        json_text_string(t, *dev->mdev ? dev->mdev : NULL);
+        json_text_member(t, "mediated", boolean, dev->mdev_parent);
+        json_text_member(t, "mdev", string, *dev->mdev ? dev->mdev : NULL);
         json_text_literal(t, "}");
 }
 
@@ -160,50 +140,33 @@ const char *device_kind(const PciDevice *dev) {
 }
 
 static void put_facts(JsonText *t, const HostView *view, const PciDevice *dev) {
-        json_text_key(t, "kind");
-        json_text_string(t, device_kind(dev));
-        json_text_key(t, "numa_node");
-        json_text_known(t, dev->numa_node);
-        json_text_key(t, "cpu_node");
-        json_text_known(t, inventory_device_cpu_node(view->inventory, dev));
-        json_text_key(t, "iommu_group");
-        json_text_known(t, dev->iommu_group);
-        json_text_key(t, "vfio_device");
-        json_text_string(t, *dev->vfio_cdev ? dev->vfio_cdev : NULL);
-        json_text_key(t, "driver");
-        json_text_string(t, dev->driver);
-        json_text_key(t, "driver_override");
-        json_text_string(t, dev->driver_override);
-        json_text_key(t, "kernel_names");
-        json_text_words(t, dev->kernel_names);
+        json_text_member(t, "kind", string, device_kind(dev));
+        json_text_member(t, "numa_node", known, dev->numa_node);
+        json_text_member(t, "cpu_node", known, inventory_device_cpu_node(view->inventory, dev));
+        json_text_member(t, "iommu_group", known, dev->iommu_group);
+        json_text_member(t, "vfio_device", string, *dev->vfio_cdev ? dev->vfio_cdev : NULL);
+        json_text_member(t, "driver", string, dev->driver);
+        json_text_member(t, "driver_override", string, dev->driver_override);
+        json_text_member(t, "kernel_names", words, dev->kernel_names);
         json_text_key(t, "link");
         put_link(t, dev);
-        json_text_key(t, "module");
-        json_text_known(t, device_module(view, dev->address));
-        json_text_key(t, "confidential_mode");
-        json_text_string(t, dev->mode_known ? confidential_mode_to_string(dev->mode) : NULL);
-        json_text_key(t, "partition");
-        json_text_known(t, device_partition(view, dev->address));
-        json_text_key(t, "physical_function");
-        json_text_string(t, dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : NULL);
+        json_text_member(t, "module", known, device_module(view, dev->address));
+        json_text_member(t, "confidential_mode", string, confidential_mode_to_string(dev->mode));
+        json_text_member(t, "partition", known, device_partition(view, dev->address));
+        json_text_member(t, "physical_function", string,
+                         dev->type == PCI_TYPE_VF ? PCI_ADDRESS_STR(dev->physfn) : NULL);
         json_text_key(t, "virtual_functions");
         put_vfs(t, dev);
         json_text_key(t, "vgpu");
         put_vgpu(t, dev);
-        json_text_key(t, "total_vfs");
-        json_text_number(t, dev->total_vfs);
-        json_text_key(t, "reset_methods");
-        json_text_words(t, dev->reset_methods);
-        json_text_key(t, "power_state");
-        json_text_string(t, dev->power_state);
+        json_text_member(t, "total_vfs", number, dev->total_vfs);
+        json_text_member(t, "reset_methods", words, dev->reset_methods);
+        json_text_member(t, "power_state", string, dev->power_state);
         json_text_key(t, "bars");
         put_bars(t, dev);
-        json_text_key(t, "acs");
-        json_text_string(t, pci_acs_to_string(dev->acs));
-        json_text_key(t, "isolated");
-        json_text_boolean(t, inventory_path_is_isolated(view->inventory, dev, NULL));
-        json_text_key(t, "fault");
-        json_text_string(t, dev->fault);
+        json_text_member(t, "acs", string, pci_acs_to_string(dev->acs));
+        json_text_member(t, "isolated", boolean, inventory_path_is_isolated(view->inventory, dev, NULL));
+        json_text_member(t, "fault", string, dev->fault);
 }
 
 static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) {

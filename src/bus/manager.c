@@ -34,42 +34,43 @@ const Allocation *bus_find_allocation(const HostView *view, const char *name, Re
         return a;
 }
 
-static int begin_list(sd_bus_message *call, const char *contents, sd_bus_message **ret) {
-        int r = sd_bus_message_new_method_return(call, ret);
+typedef int (*AppendRow)(sd_bus_message *reply, Server *s, size_t i, const char *path);
 
-        return r < 0 ? r : sd_bus_message_open_container(*ret, 'a', contents);
-}
+/* Replies with a row for each object of the kind. type: the D-Bus type of a row. */
+static int reply_list(sd_bus_message *call, Server *s, const ObjectKind *kind, const char *type, AppendRow append) {
+        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
+        size_t n = kind->count(s);
+        int r = sd_bus_message_new_method_return(call, &reply);
 
-static int send_list(sd_bus_message *reply) {
-        int r = sd_bus_message_close_container(reply);
+        if (r >= 0)
+                r = sd_bus_message_open_container(reply, 'a', type);
+        for (size_t i = 0; r >= 0 && i < n; i++) {
+                _cleanup_free_ char *path = NULL;
 
+                r = kind->path(s, i, &path);
+                if (r >= 0)
+                        r = append(reply, s, i, path);
+        }
+        if (r >= 0)
+                r = sd_bus_message_close_container(reply);
         return r < 0 ? r : sd_bus_send(NULL, reply, NULL);
 }
 
-static int append_device(sd_bus_message *reply, const HostView *view, const PciDevice *dev) {
-        const Pool *pool = policy_pool(view->policy, dev);
-        const Allocation *holder = ledger_holder(view->ledger, dev->address);
-        _cleanup_free_ char *path = NULL;
-        int r = device_path(dev->address, &path);
+static int append_device(sd_bus_message *reply, Server *s, size_t i, const char *path) {
+        HostView view = server_view(s);
+        const PciDevice *dev = &view.inventory->devices[i];
+        const Pool *pool = policy_pool(view.policy, dev);
+        const Allocation *holder = ledger_holder(view.ledger, dev->address);
 
-        if (r < 0)
-                return r;
         return sd_bus_message_append(reply, "(sssiisso)", PCI_ADDRESS_STR(dev->address), pool ? pool->name : "",
-                                     device_state_to_string(device_state(view, dev, NULL)), dev->numa_node,
+                                     device_state_to_string(device_state(&view, dev, NULL)), dev->numa_node,
                                      dev->iommu_group, dev->driver ?: "", holder ? holder->name : "", path);
 }
 
 static int list_devices(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView view = server_view(s);
         int r = caller_charge_list(s, call);
 
-        if (r != 0)
-                return r;
-        r = begin_list(call, "(sssiisso)", &reply);
-        for (size_t i = 0; r >= 0 && i < view.inventory->n_devices; i++)
-                r = append_device(reply, &view, &view.inventory->devices[i]);
-        return r < 0 ? r : send_list(reply);
+        return r != 0 ? r : reply_list(call, s, &device_objects, "(sssiisso)", append_device);
 }
 
 static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -88,27 +89,17 @@ static int method_get_device(sd_bus_message *call, void *userdata, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
-static int append_allocation(sd_bus_message *reply, const Allocation *a) {
-        _cleanup_free_ char *path = NULL;
-        int r = allocation_path(a->name, &path);
+static int append_allocation(sd_bus_message *reply, Server *s, size_t i, const char *path) {
+        const Allocation *a = server_view(s).ledger->allocations[i];
 
-        if (r < 0)
-                return r;
         return sd_bus_message_append(reply, "(sstuo)", a->name, allocation_state_to_string(allocation_shown_state(a)),
                                      a->generation, a->owner, path);
 }
 
 static int list_allocations(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        HostView view = server_view(s);
         int r = caller_charge_list(s, call);
 
-        if (r != 0)
-                return r;
-        r = begin_list(call, "(sstuo)", &reply);
-        for (size_t i = 0; r >= 0 && i < view.ledger->n_allocations; i++)
-                r = append_allocation(reply, view.ledger->allocations[i]);
-        return r < 0 ? r : send_list(reply);
+        return r != 0 ? r : reply_list(call, s, &allocation_objects, "(sstuo)", append_allocation);
 }
 
 static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -128,44 +119,28 @@ static int method_get_allocation(sd_bus_message *call, void *userdata, sd_bus_er
         return r < 0 ? r : sd_bus_reply_method_return(call, "o", path);
 }
 
-static int append_pool(sd_bus_message *reply, const PoolCapacity *pool) {
+static int append_pool(sd_bus_message *reply, Server *s, size_t i, const char *path) {
+        const PoolCapacity *pool = &server_capacity(s)->pools[i];
         const uint32_t *n = pool->counts.n;
-        _cleanup_free_ char *path = NULL;
-        int r = pool_path(pool->name, &path);
 
-        return r < 0 ? r
-                     : sd_bus_message_append(reply, "(suuuuuo)", pool->name, n[DEVICE_COUNT_TOTAL],
-                                             n[DEVICE_COUNT_AVAILABLE], n[DEVICE_COUNT_ALLOCATED],
-                                             n[DEVICE_COUNT_RESERVED], n[DEVICE_COUNT_OUT_OF_SERVICE], path);
+        return sd_bus_message_append(reply, "(suuuuuo)", pool->name, n[DEVICE_COUNT_TOTAL], n[DEVICE_COUNT_AVAILABLE],
+                                     n[DEVICE_COUNT_ALLOCATED], n[DEVICE_COUNT_RESERVED],
+                                     n[DEVICE_COUNT_OUT_OF_SERVICE], path);
 }
 
 static int method_list_pools(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const Capacity *c = server_capacity(userdata);
-        int r = begin_list(call, "(suuuuuo)", &reply);
-
-        for (size_t i = 0; r >= 0 && c && i < c->n_pools; i++)
-                r = append_pool(reply, &c->pools[i]);
-        return r < 0 ? r : send_list(reply);
+        return reply_list(call, userdata, &pool_objects, "(suuuuuo)", append_pool);
 }
 
-static int append_node(sd_bus_message *reply, const NodeCapacity *node) {
-        _cleanup_free_ char *path = NULL;
-        int r = node_path(node->id, &path);
+static int append_node(sd_bus_message *reply, Server *s, size_t i, const char *path) {
+        const NodeCapacity *node = &server_capacity(s)->nodes[i];
 
-        return r < 0 ? r
-                     : sd_bus_message_append(reply, "(iuutto)", node->id, node->cpus, node->cpus_free, node->memory,
-                                             node->memory_free, path);
+        return sd_bus_message_append(reply, "(iuutto)", node->id, node->cpus, node->cpus_free, node->memory,
+                                     node->memory_free, path);
 }
 
 static int method_list_nodes(sd_bus_message *call, void *userdata, sd_bus_error *error) {
-        _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
-        const Capacity *c = server_capacity(userdata);
-        int r = begin_list(call, "(iuutto)", &reply);
-
-        for (size_t i = 0; r >= 0 && c && i < c->n_nodes; i++)
-                r = append_node(reply, &c->nodes[i]);
-        return r < 0 ? r : send_list(reply);
+        return reply_list(call, userdata, &node_objects, "(iuutto)", append_node);
 }
 
 static int method_explain(sd_bus_message *call, void *userdata, sd_bus_error *error) {
@@ -293,6 +268,73 @@ static int property_get_job_times(sd_bus *bus, const char *path, const char *int
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
+/* The properties of the manager about problems of the daemon or its configuration. Describe has the same. */
+
+const char *const problem_property_names[_PROBLEM_PROPERTY_MAX] = {
+        [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
+        [PROBLEM_PROPERTY_CONFIG] = "ConfigProblems", [PROBLEM_PROPERTY_NONE_OFFERED] = "NoneOffered",
+        [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",   [PROBLEM_PROPERTY_ENDPOINTS] = "EndpointProblems",
+};
+
+static ProblemProperty find_problem_property(const char *name) {
+        return (ProblemProperty) string_table_find(problem_property_names, _PROBLEM_PROPERTY_MAX, name);
+}
+
+static const char *problem_text(const HostView *view, ProblemProperty p) {
+        const LibvirtStatus *l = view->libvirt;
+
+        if (p == PROBLEM_PROPERTY_READ_ONLY)
+                return ledger_problem(view->ledger) ?: "";
+        if (p == PROBLEM_PROPERTY_NONE_OFFERED)
+                return view->config->block_reason ?: "";
+        /* Not yet having an answer from libvirt is not a problem. */
+        return l && l->configured && l->logged && l->reason ? l->reason : "";
+}
+
+static int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+
+        return sd_bus_message_append(reply, "s", problem_text(&view, find_problem_property(property)));
+}
+
+/* NULL: the property is a text. */
+static json_object *problem_list(const HostView *view, ProblemProperty p) {
+        switch (p) {
+        case PROBLEM_PROPERTY_CONFIG:
+                return json_config_problems(view);
+        case PROBLEM_PROPERTY_ENDPOINTS:
+                return json_endpoint_problems(view);
+        case PROBLEM_PROPERTY_WITHDRAWN:
+                return json_withdrawn(view);
+        default:
+                return NULL;
+        }
+}
+
+static int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                     sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+        _cleanup_json_ json_object *list = problem_list(&view, find_problem_property(property));
+        int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
+                r = sd_bus_message_append(reply, "s", json_object_get_string(json_at(list, i)));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
+static int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
+                                          sd_bus_message *reply, void *userdata, sd_bus_error *error) {
+        HostView view = server_view(userdata);
+        _cleanup_json_ json_object *list = json_withdrawn(&view);
+        int r = list ? sd_bus_message_open_container(reply, 'a', "(ss)") : -ENOMEM;
+
+        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
+                r = sd_bus_message_append(reply, "(ss)", member_text(json_at(list, i), "address"),
+                                          member_text(json_at(list, i), "pool"));
+        return r < 0 ? r : sd_bus_message_close_container(reply);
+}
+
 #define NO_ARGS SD_BUS_NO_ARGS
 /* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
  * until the bus replies. The methods check the caller themselves: caller.h. */
@@ -358,70 +400,6 @@ static const sd_bus_vtable manager_vtable[] = {
 
 int manager_object_add(sd_bus *bus, Server *s) {
         return sd_bus_add_object_vtable(bus, NULL, BUS_PATH, BUS_MANAGER_INTERFACE, manager_vtable, s);
-}
-
-/* The properties of the manager about problems of the daemon or its configuration. Describe has the same. */
-
-static const char *const problem_property_table[_PROBLEM_PROPERTY_MAX] = {
-        [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
-        [PROBLEM_PROPERTY_CONFIG] = "ConfigProblems", [PROBLEM_PROPERTY_NONE_OFFERED] = "NoneOffered",
-        [PROBLEM_PROPERTY_WITHDRAWN] = "Withdrawn",   [PROBLEM_PROPERTY_ENDPOINTS] = "EndpointProblems",
-};
-DEFINE_STRING_TABLE(problem_property, ProblemProperty, _PROBLEM_PROPERTY_MAX)
-
-static const char *problem_text(const HostView *view, ProblemProperty p) {
-        const LibvirtStatus *l = view->libvirt;
-
-        if (p == PROBLEM_PROPERTY_READ_ONLY)
-                return ledger_problem(view->ledger) ?: "";
-        if (p == PROBLEM_PROPERTY_NONE_OFFERED)
-                return view->config->block_reason ?: "";
-        /* Not yet having an answer from libvirt is not a problem. */
-        return l && l->configured && l->logged && l->reason ? l->reason : "";
-}
-
-int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
-
-        return sd_bus_message_append(reply, "s", problem_text(&view, problem_property_from_string(property)));
-}
-
-/* NULL: the property is a text. */
-static json_object *problem_list(const HostView *view, ProblemProperty p) {
-        switch (p) {
-        case PROBLEM_PROPERTY_CONFIG:
-                return json_config_problems(view);
-        case PROBLEM_PROPERTY_ENDPOINTS:
-                return json_endpoint_problems(view);
-        case PROBLEM_PROPERTY_WITHDRAWN:
-                return json_withdrawn(view);
-        default:
-                return NULL;
-        }
-}
-
-int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        _cleanup_json_ json_object *list = problem_list(&view, problem_property_from_string(property));
-        int r = list ? sd_bus_message_open_container(reply, 'a', "s") : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
-                r = sd_bus_message_append(reply, "s", json_object_get_string(json_at(list, i)));
-        return r < 0 ? r : sd_bus_message_close_container(reply);
-}
-
-int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                   sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        HostView view = server_view(userdata);
-        _cleanup_json_ json_object *list = json_withdrawn(&view);
-        int r = list ? sd_bus_message_open_container(reply, 'a', "(ss)") : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < json_length(list); i++)
-                r = sd_bus_message_append(reply, "(ss)", member_text(json_at(list, i), "address"),
-                                          member_text(json_at(list, i), "pool"));
-        return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
 static uint64_t problem_digest(const HostView *view, ProblemProperty p) {

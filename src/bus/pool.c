@@ -1,23 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The D-Bus interface org.passthroughd1.Pool. */
-#include <errno.h>
 
 #include "server-internal.h"
 #include "util/strings.h"
+#include "util/stringtable.h"
 
-static const PoolCapacity *find_pool(Server *s, const char *path) {
-        _cleanup_free_ char *name = NULL;
-
-        return sd_bus_path_decode(path, BUS_POOL_PREFIX, &name) > 0 ? capacity_find_pool(server_capacity(s), name)
-                                                                    : NULL;
-}
-
-static int pool_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
-                     sd_bus_error *error) {
-        if (!find_pool(userdata, path))
-                return 0;
-        *ret_found = userdata;
-        return 1;
+static void *find_pool(Server *s, const char *label) {
+        return (void *) capacity_find_pool(server_capacity(s), label);
 }
 
 static int append_nodes(sd_bus_message *reply, const PoolCapacity *pool) {
@@ -53,11 +42,9 @@ static int append_traits(sd_bus_message *reply, const PoolCapacity *pool) {
 
 static int pool_property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const PoolCapacity *pool = find_pool(userdata, path);
-        PoolProperty p = pool_property_from_string(property);
+        const PoolCapacity *pool = userdata;
+        PoolProperty p = (PoolProperty) string_table_find(pool_property_names, _POOL_PROPERTY_MAX, property);
 
-        if (!pool)
-                return -ENOENT;
         switch (p) {
         case POOL_PROPERTY_NUMA_NODES:
                 return append_nodes(reply, pool);
@@ -88,43 +75,24 @@ static const sd_bus_vtable pool_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int pool_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        const Capacity *c = server_capacity(userdata);
-        size_t n = c ? c->n_pools : 0;
-        _cleanup_(server_free_nodes) char **nodes = calloc(n + 1, sizeof(*nodes));
-        int r = nodes ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = pool_path(c->pools[i].name, &nodes[i]);
-        if (r < 0)
-                return r;
-        *ret_nodes = TAKE_PTR(nodes);
-        return 0;
+static size_t count_pools(Server *s) {
+        return server_capacity(s) ? server_capacity(s)->n_pools : 0;
 }
 
-int pool_objects_add(sd_bus *bus, Server *s) {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_POOL_PREFIX, BUS_POOL_INTERFACE, pool_vtable, pool_find, s);
-
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_POOL_PREFIX, pool_enumerate, s);
+static int path_of_pool(Server *s, size_t i, char **ret) {
+        return pool_path(server_capacity(s)->pools[i].name, ret);
 }
+
+const ObjectKind pool_objects = { BUS_POOL_PREFIX, BUS_POOL_INTERFACE, pool_vtable, pool_property_names,
+                                  find_pool,       count_pools,        path_of_pool };
 
 /* The D-Bus interface org.passthroughd1.Node. */
 
-static const NodeCapacity *find_node(Server *s, const char *path) {
-        _cleanup_free_ char *label = NULL;
+static void *find_node(Server *s, const char *label) {
         uint64_t id;
 
-        return sd_bus_path_decode(path, BUS_NODE_PREFIX, &label) > 0 && parse_unsigned(label, INT32_MAX, &id) == 0
-                       ? capacity_find_node(server_capacity(s), (int) id)
-                       : NULL;
-}
-
-static int node_find(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
-                     sd_bus_error *error) {
-        if (!find_node(userdata, path))
-                return 0;
-        *ret_found = userdata;
-        return 1;
+        return parse_unsigned(label, INT32_MAX, &id) < 0 ? NULL
+                                                         : (void *) capacity_find_node(server_capacity(s), (int) id);
 }
 
 static int append_pages(sd_bus_message *reply, const NodeCapacity *node) {
@@ -138,11 +106,9 @@ static int append_pages(sd_bus_message *reply, const NodeCapacity *node) {
 
 static int node_property_get(sd_bus *bus, const char *path, const char *interface, const char *property,
                              sd_bus_message *reply, void *userdata, sd_bus_error *error) {
-        const NodeCapacity *node = find_node(userdata, path);
+        const NodeCapacity *node = userdata;
 
-        if (!node)
-                return -ENOENT;
-        switch (node_property_from_string(property)) {
+        switch (string_table_find(node_property_names, _NODE_PROPERTY_MAX, property)) {
         case NODE_PROPERTY_CPUS:
                 return sd_bus_message_append(reply, "u", node->cpus);
         case NODE_PROPERTY_CPUS_FREE:
@@ -169,22 +135,13 @@ static const sd_bus_vtable node_vtable[] = {
         SD_BUS_VTABLE_END,
 };
 
-static int node_enumerate(sd_bus *bus, const char *prefix, void *userdata, char ***ret_nodes, sd_bus_error *error) {
-        const Capacity *c = server_capacity(userdata);
-        size_t n = c ? c->n_nodes : 0;
-        _cleanup_(server_free_nodes) char **nodes = calloc(n + 1, sizeof(*nodes));
-        int r = nodes ? 0 : -ENOMEM;
-
-        for (size_t i = 0; r >= 0 && i < n; i++)
-                r = node_path(c->nodes[i].id, &nodes[i]);
-        if (r < 0)
-                return r;
-        *ret_nodes = TAKE_PTR(nodes);
-        return 0;
+static size_t count_nodes(Server *s) {
+        return server_capacity(s) ? server_capacity(s)->n_nodes : 0;
 }
 
-int node_objects_add(sd_bus *bus, Server *s) {
-        int r = sd_bus_add_fallback_vtable(bus, NULL, BUS_NODE_PREFIX, BUS_NODE_INTERFACE, node_vtable, node_find, s);
-
-        return r < 0 ? r : sd_bus_add_node_enumerator(bus, NULL, BUS_NODE_PREFIX, node_enumerate, s);
+static int path_of_node(Server *s, size_t i, char **ret) {
+        return node_path(server_capacity(s)->nodes[i].id, ret);
 }
+
+const ObjectKind node_objects = { BUS_NODE_PREFIX, BUS_NODE_INTERFACE, node_vtable, node_property_names,
+                                  find_node,       count_nodes,        path_of_node };

@@ -21,11 +21,14 @@
 
 typedef struct RequestKey {
         const char *name;
-        const char *type; /* the D-Bus type of the value. read() is called inside the value, and if it is an array,
-                             inside the array */
+        const char *type; /* the D-Bus type of the value. read() is called inside the value, and if it is an array, for
+                             each element */
         Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
         size_t offset; /* offset of the member of Request, for a read() that serves several keys */
         size_t max;    /* the longest string, in bytes */
+        /* Only for read_word(). */
+        int (*find)(const char *word); /* the value of an enum, or negative */
+        const char *what, *remedy;
 } RequestKey;
 
 /* Refuses a message that does not match its signature, or for lack of memory. */
@@ -76,45 +79,41 @@ static Verdict read_text(sd_bus_message *m, const RequestKey *key, Request *r, R
 static Verdict read_devices(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *pool;
         uint32_t count;
+        Verdict v;
         int k;
 
-        while ((k = sd_bus_message_read(m, "(su)", &pool, &count)) > 0) {
-                Verdict v = check_size(pool, key->max, ret);
-
-                if (v != VERDICT_NONE)
-                        return v;
-                k = request_add_pool(r, pool, count);
-                if (k == -EEXIST)
-                        return refuse_request(ret, "Ask for each pool once, with the count.",
-                                              "The request names pool '%s' twice.", QUOTABLE(pool));
-                if (k == -E2BIG)
-                        return refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
-                if (k < 0)
-                        break;
-        }
+        if (sd_bus_message_read(m, "(su)", &pool, &count) < 0)
+                return unreadable(ret);
+        v = check_size(pool, key->max, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        k = request_add_pool(r, pool, count);
+        if (k == -EEXIST)
+                return refuse_request(ret, "Ask for each pool once, with the count.",
+                                      "The request names pool '%s' twice.", QUOTABLE(pool));
+        if (k == -E2BIG)
+                return refuse_request(ret, NULL, "A request can name at most %u pools.", REQUEST_POOLS_MAX);
         return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
 static Verdict read_at(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *pool, *text;
+        PciAddress address;
+        Verdict v;
         int k;
 
-        while ((k = sd_bus_message_read(m, "(ss)", &pool, &text)) > 0) {
-                PciAddress address;
-                Verdict v = check_size(pool, key->max, ret);
-
-                if (v == VERDICT_NONE)
-                        v = bus_read_address(text, &address, ret);
-                if (v != VERDICT_NONE)
-                        return v;
-                k = request_add_device(r, pool, address);
-                if (k == -EEXIST)
-                        return refuse_request(ret, NULL, "The request names %s twice.", PCI_ADDRESS_STR(address));
-                if (k == -E2BIG)
-                        return refuse_request(ret, NULL, "A request can name at most %u devices.", REQUEST_DEVICES_MAX);
-                if (k < 0)
-                        break;
-        }
+        if (sd_bus_message_read(m, "(ss)", &pool, &text) < 0)
+                return unreadable(ret);
+        v = check_size(pool, key->max, ret);
+        if (v == VERDICT_NONE)
+                v = bus_read_address(text, &address, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        k = request_add_device(r, pool, address);
+        if (k == -EEXIST)
+                return refuse_request(ret, NULL, "The request names %s twice.", PCI_ADDRESS_STR(address));
+        if (k == -E2BIG)
+                return refuse_request(ret, NULL, "A request can name at most %u devices.", REQUEST_DEVICES_MAX);
         return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
@@ -123,19 +122,16 @@ static Verdict read_host_nodes(sd_bus_message *m, const RequestKey *key, Request
         int k;
 
         (void) key;
-        while ((k = sd_bus_message_read(m, "u", &node)) > 0) {
-                if (node > INT_MAX)
-                        return refuse_request(ret, NULL, "There is no NUMA node %" PRIu32 ".", node);
-                k = request_add_host_node(r, (int) node);
-                if (k == -EEXIST)
-                        return refuse_request(ret, NULL, "The request names NUMA node %" PRIu32 " twice.", node);
-                if (k == -E2BIG)
-                        return refuse_request(ret, NULL, "A request can name at most %u NUMA nodes.",
-                                              ALLOCATION_CELLS_MAX);
-                if (k < 0)
-                        break;
-        }
-        return k < 0 ? unreadable(ret) : VERDICT_NONE;
+        if (sd_bus_message_read_basic(m, 'u', &node) < 0)
+                return unreadable(ret);
+        if (node > INT_MAX)
+                return refuse_request(ret, NULL, "There is no NUMA node %" PRIu32 ".", node);
+        k = request_add_host_node(r, (int) node);
+        if (k == -EEXIST)
+                return refuse_request(ret, NULL, "The request names NUMA node %" PRIu32 " twice.", node);
+        if (k == -E2BIG)
+                return refuse_request(ret, NULL, "A request can name at most %u NUMA nodes.", ALLOCATION_CELLS_MAX);
+        return VERDICT_NONE;
 }
 
 static Verdict read_set(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
@@ -163,17 +159,24 @@ static Verdict read_page_size(sd_bus_message *m, const RequestKey *key, Request 
         return v;
 }
 
-static Verdict read_numa(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+static Verdict read_word(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        int *member = member_of(r, key);
         const char *s;
         Verdict v = read_string(m, key, &s, ret);
 
         if (v != VERDICT_NONE)
                 return v;
-        r->numa = numa_policy_from_string(s);
-        if ((int) r->numa >= 0)
+        *member = key->find(s);
+        if (*member >= 0)
                 return VERDICT_NONE;
-        return refuse_request(ret, "Say legacy, preferred, socket, required or single.",
-                              "There is no NUMA policy '%s'.", QUOTABLE(s));
+        return refuse_request(ret, key->remedy, "There is no %s '%s'.", key->what, QUOTABLE(s));
+}
+
+/* A guest is confidential with these kinds alone. */
+static int find_confidential(const char *word) {
+        Confidential c = confidential_from_string(word);
+
+        return confidential_is_private(c) ? (int) c : -EINVAL;
 }
 
 static Verdict read_proximity(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
@@ -181,18 +184,6 @@ static Verdict read_proximity(sd_bus_message *m, const RequestKey *key, Request 
         Verdict v = read_string(m, key, &s, ret);
 
         return v != VERDICT_NONE ? v : proximity_parse(s, r, ret);
-}
-
-static Verdict read_topology(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
-        const char *s;
-        Verdict v = read_string(m, key, &s, ret);
-
-        if (v != VERDICT_NONE)
-                return v;
-        r->topology = guest_topology_from_string(s);
-        if ((int) r->topology >= 0)
-                return VERDICT_NONE;
-        return refuse_request(ret, "Say mirror or flat.", "There is no topology '%s'.", QUOTABLE(s));
 }
 
 static Verdict read_fabric(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
@@ -207,62 +198,42 @@ static Verdict read_fabric(sd_bus_message *m, const RequestKey *key, Request *r,
         return refuse_request(ret, "Say partition or off.", "There is no use of the NVLink fabric '%s'.", QUOTABLE(s));
 }
 
-static Verdict read_confidential(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
-        const char *s;
-        Verdict v = read_string(m, key, &s, ret);
-
-        if (v != VERDICT_NONE)
-                return v;
-        r->confidential = confidential_from_string(s);
-        if (r->confidential == CONFIDENTIAL_SNP || r->confidential == CONFIDENTIAL_TDX)
-                return VERDICT_NONE;
-        return refuse_request(ret, "Say snp or tdx.", "There is no kind of confidential guest '%s'.", QUOTABLE(s));
-}
-
 static Verdict read_vf_attributes(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        _cleanup_free_ char *problem = NULL;
         const char *slot, *text;
+        VfAttributes attributes;
+        Verdict v;
         int k;
 
-        while ((k = sd_bus_message_read(m, "{ss}", &slot, &text)) > 0) {
-                _cleanup_free_ char *problem = NULL;
-                VfAttributes attributes;
-                Verdict v = check_size(slot, NAME_SIZE_MAX, ret);
-
-                if (v == VERDICT_NONE)
-                        v = check_size(text, key->max, ret);
-                if (v != VERDICT_NONE)
-                        return v;
-                k = vf_attributes_parse_wanted(text, &attributes, &problem);
-                if (k == -EINVAL)
-                        return refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);
-                if (k < 0)
-                        break;
+        if (sd_bus_message_read(m, "{ss}", &slot, &text) < 0)
+                return unreadable(ret);
+        v = check_size(slot, NAME_SIZE_MAX, ret);
+        if (v == VERDICT_NONE)
+                v = check_size(text, key->max, ret);
+        if (v != VERDICT_NONE)
+                return v;
+        k = vf_attributes_parse_wanted(text, &attributes, &problem);
+        if (k == -EINVAL)
+                return refuse_request(ret, NULL, "VF attributes of '%s': %s", QUOTABLE(slot), problem);
+        if (k >= 0)
                 k = request_add_attributes(r, slot, &attributes);
-                if (k == -EEXIST)
-                        return refuse_request(ret, "Put all its attributes into one entry.",
-                                              "The request has VF attributes of '%s' twice.", QUOTABLE(slot));
-                if (k == -E2BIG)
-                        return refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
-                                              REQUEST_DEVICES_MAX);
-                if (k < 0)
-                        break;
-        }
+        if (k == -EEXIST)
+                return refuse_request(ret, "Put all its attributes into one entry.",
+                                      "The request has VF attributes of '%s' twice.", QUOTABLE(slot));
+        if (k == -E2BIG)
+                return refuse_request(ret, NULL, "A request can have VF attributes for at most %u slots.",
+                                      REQUEST_DEVICES_MAX);
         return k < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
 static Verdict read_shared_memory(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         const char *name;
         uint64_t size, page_size;
-        int k;
 
         (void) key;
-        while ((k = sd_bus_message_read(m, "(stt)", &name, &size, &page_size)) > 0) {
-                Verdict v = request_add_region(r, name, size, hugepage(page_size), ret);
-
-                if (v != VERDICT_NONE)
-                        return v;
-        }
-        return k < 0 ? unreadable(ret) : VERDICT_NONE;
+        if (sd_bus_message_read(m, "(stt)", &name, &size, &page_size) < 0)
+                return unreadable(ret);
+        return request_add_region(r, name, size, hugepage(page_size), ret);
 }
 
 static Verdict read_owner(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
@@ -293,11 +264,14 @@ static const RequestKey request_keys[] = {
         { REQUEST_KEY_MEMORY, "t", read_number, offsetof(Request, memory) },
         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size, offsetof(Request, page_size) },
         { REQUEST_KEY_CELLS, "u", read_number, offsetof(Request, cells) },
-        { REQUEST_KEY_NUMA, "s", read_numa, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_NUMA, "s", read_word, offsetof(Request, numa), NAME_SIZE_MAX, numa_policy_from_string,
+          "NUMA policy", "Say legacy, preferred, socket, required or single." },
         { REQUEST_KEY_PROXIMITY, "s", read_proximity, .max = PROXIMITY_SIZE_MAX },
-        { REQUEST_KEY_TOPOLOGY, "s", read_topology, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_TOPOLOGY, "s", read_word, offsetof(Request, topology), NAME_SIZE_MAX, guest_topology_from_string,
+          "topology", "Say mirror or flat." },
         { REQUEST_KEY_FABRIC, "s", read_fabric, .max = NAME_SIZE_MAX },
-        { REQUEST_KEY_CONFIDENTIAL, "s", read_confidential, .max = NAME_SIZE_MAX },
+        { REQUEST_KEY_CONFIDENTIAL, "s", read_word, offsetof(Request, confidential), NAME_SIZE_MAX, find_confidential,
+          "kind of confidential guest", "Say snp or tdx." },
         { REQUEST_KEY_VFS, "a{ss}", read_vf_attributes, .max = ATTRIBUTES_SIZE_MAX },
         { REQUEST_KEY_SHARED_MEMORY, "a(stt)", read_shared_memory },
         { REQUEST_KEY_OWNER, "u", read_owner, offsetof(Request, owner) },
@@ -322,20 +296,30 @@ static Verdict refuse_key(const char *name, Refusal *ret) {
         return refuse_request(ret, remedy, "There is no request key '%s'.", QUOTABLE(name));
 }
 
+static Verdict read_elements(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
+        int end;
+
+        if (sd_bus_message_enter_container(m, 'a', key->type + 1) < 0)
+                return unreadable(ret);
+        while ((end = sd_bus_message_at_end(m, false)) == 0) {
+                Verdict v = key->read(m, key, r, ret);
+
+                if (v != VERDICT_NONE)
+                        return v;
+        }
+        return end < 0 || sd_bus_message_exit_container(m) < 0 ? unreadable(ret) : VERDICT_NONE;
+}
+
 /* Reads a value, which must have the type of its key. */
 static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
-        bool array = *key->type == 'a';
         Verdict v;
 
-        if (sd_bus_message_enter_container(m, 'v', key->type) < 0 ||
-            (array && sd_bus_message_enter_container(m, 'a', key->type + 1) < 0))
+        if (sd_bus_message_enter_container(m, 'v', key->type) < 0)
                 return unreadable(ret);
-        v = key->read(m, key, r, ret);
+        v = *key->type == 'a' ? read_elements(m, key, r, ret) : key->read(m, key, r, ret);
         if (v != VERDICT_NONE)
                 return v;
-        if ((array && sd_bus_message_exit_container(m) < 0) || sd_bus_message_exit_container(m) < 0)
-                return unreadable(ret);
-        return VERDICT_NONE;
+        return sd_bus_message_exit_container(m) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
 /* Reads a key and its value. seen: a bit for each key that was read. */

@@ -31,7 +31,6 @@ typedef enum JobProperty {
         JOB_PROPERTY_MESSAGE,
         _JOB_PROPERTY_MAX,
 } JobProperty;
-const char *job_property_to_string(JobProperty p);
 
 /* Digests of the properties of a job that clients saw last. */
 typedef struct ShownJob {
@@ -50,8 +49,25 @@ typedef enum ProblemProperty {
         _PROBLEM_PROPERTY_MAX,
         _PROBLEM_PROPERTY_INVALID = -22,
 } ProblemProperty;
-const char *problem_property_to_string(ProblemProperty p);
-ProblemProperty problem_property_from_string(const char *s);
+extern const char *const problem_property_names[_PROBLEM_PROPERTY_MAX];
+
+/* A kind of D-Bus objects with a path each, below a prefix. */
+typedef struct ObjectKind {
+        const char *prefix, *interface;
+        const sd_bus_vtable *vtable;
+        const char *const *properties; /* the names of those that change */
+        /* Returns the userdata of the getters in the vtable. NULL: there is no object of this label. */
+        void *(*find)(Server *s, const char *label);
+        size_t (*count)(Server *s);
+        int (*path)(Server *s, size_t i, char **ret);
+} ObjectKind;
+#define OBJECT_KINDS 5U
+
+/* The userdata of sd-bus for the objects of a kind. */
+typedef struct ObjectSet {
+        Server *server;
+        const ObjectKind *kind;
+} ObjectSet;
 
 struct Server {
         sd_event *event; /* not owned */
@@ -71,6 +87,7 @@ struct Server {
         ShownJob jobs[SERVER_JOBS_MAX];
         uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
         bool settling;
+        ObjectSet objects[OBJECT_KINDS];
         Quota quota;
         Reports reports;
         Handout *handouts;         /* newest first */
@@ -91,20 +108,18 @@ int job_path(uint32_t id, char **ret);
 int pool_path(const char *name, char **ret);
 int node_path(int id, char **ret);
 
-/* Frees a NULL-terminated list of paths; for _cleanup_(). */
-static inline void server_free_nodes(char ***nodes) {
-        for (char **n = *nodes; n && *n; n++)
-                free(*n);
-        free(*nodes);
+extern const ObjectKind device_objects, allocation_objects, job_objects, pool_objects, node_objects;
+
+/* Returns the server for a getter of an object. */
+static inline Server *server_of_getter(sd_bus *bus) {
+        const ObjectSet *set = sd_bus_slot_get_userdata(sd_bus_get_current_slot(bus));
+
+        return set->server;
 }
 
-/* Register the D-Bus objects on a connection. */
+/* objects.c: registers all D-Bus objects on a connection. */
+int objects_add(sd_bus *bus, Server *s);
 int manager_object_add(sd_bus *bus, Server *s);
-int device_objects_add(sd_bus *bus, Server *s);
-int allocation_objects_add(sd_bus *bus, Server *s);
-int job_objects_add(sd_bus *bus, Server *s);
-int pool_objects_add(sd_bus *bus, Server *s);
-int node_objects_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* connection.c */
@@ -117,14 +132,8 @@ Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal
 /* Returns NULL when the caller was sent a refusal; *ret_reply is then the result of sending it. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
-/* manager.c: getters of ProblemProperties, for the manager's vtable */
-int problem_property_get_text(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int problem_property_get_list(sd_bus *bus, const char *path, const char *interface, const char *property,
-                              sd_bus_message *reply, void *userdata, sd_bus_error *error);
-int problem_property_get_withdrawn(sd_bus *bus, const char *path, const char *interface, const char *property,
-                                   sd_bus_message *reply, void *userdata, sd_bus_error *error);
-/* Stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs. */
+/* manager.c: stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs.
+ */
 unsigned problems_note_shown(Server *s);
 
 /* settle.c: returns the capacity, after signals for its changes. NULL before the announcement. */

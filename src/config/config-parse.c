@@ -14,7 +14,10 @@
 
 static int add_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
-        Pool pool = { .place = { p->file, p->line }, .latest = { p->file, p->line }, .numa = NUMA_POLICY_PREFERRED };
+        Pool pool = { .place = { p->file, p->line },
+                      .latest = { p->file, p->line },
+                      .numa = NUMA_POLICY_PREFERRED,
+                      .confidential_mode = CONFIDENTIAL_MODE_OFF };
 
         if (c->n_pools >= CONFIG_POOLS_MAX)
                 return parser_problem(p, "[Pool %s] is ignored: there are more than %u pools.", name, CONFIG_POOLS_MAX);

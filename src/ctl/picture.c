@@ -2,7 +2,6 @@
 /* Writes SVG elements. */
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "picture.h"
@@ -12,54 +11,55 @@
 #define ELLIPSIS "\u2026"
 
 int picture_init(Picture *p) {
-        *p = (Picture) { 0 };
-        p->f = open_memstream(&p->body, &p->size);
-        return p->f ? 0 : -ENOMEM;
+        *p = (Picture) { .elements = xmlBufferCreate() };
+        p->writer = p->elements ? xmlNewTextWriterMemory(p->elements, 0) : NULL;
+        /* Each element begins a line. */
+        if (!p->writer || xmlTextWriterSetIndent(p->writer, 1) < 0 ||
+            xmlTextWriterSetIndentString(p->writer, (const xmlChar *) "") < 0)
+                return -ENOMEM;
+        return 0;
 }
 
 void picture_done(Picture *p) {
-        if (p->f)
-                (void) fclose(p->f);
-        free(p->body);
+        xmlFreeTextWriter(p->writer);
+        xmlBufferFree(p->elements);
 }
 
-/* Checks for U+FFFE and U+FFFF, which are valid UTF-8 but not allowed in XML. */
-static bool is_noncharacter(const char *s) {
-        return strncmp(s, "\xef\xbf\xbe", 3) == 0 || strncmp(s, "\xef\xbf\xbf", 3) == 0;
+static void begin(Picture *p, const char *element) {
+        p->failed |= xmlTextWriterStartElement(p->writer, (const xmlChar *) element) < 0;
 }
 
-static void put_escaped(FILE *f, const char *s, size_t n) {
-        for (const char *end = s + n; s < end; s++)
-                switch (*s) {
-                case '&':
-                        fputs("&amp;", f);
-                        break;
-                case '<':
-                        fputs("&lt;", f);
-                        break;
-                case '>':
-                        fputs("&gt;", f);
-                        break;
-                case '"':
-                        fputs("&quot;", f);
-                        break;
-                default:
-                        if (is_noncharacter(s)) {
-                                fputc('?', f);
-                                s += 2;
-                        } else
-                                fputc(*s, f);
-                }
+static void end(Picture *p) {
+        p->failed |= xmlTextWriterEndElement(p->writer) < 0;
+}
+
+static _printf_(3, 4) void set(Picture *p, const char *attribute, const char *format, ...) {
+        va_list ap;
+
+        va_start(ap, format);
+        p->failed |= xmlTextWriterWriteVFormatAttribute(p->writer, (const xmlChar *) attribute, format, ap) < 0;
+        va_end(ap);
+}
+
+/* Writes the first n bytes as content of the element. */
+static void put(Picture *p, const char *s, size_t n) {
+        _cleanup_free_ char *text = strndup(s, n);
+
+        p->failed |= !text || xmlTextWriterWriteString(p->writer, (const xmlChar *) text) < 0;
 }
 
 void picture_box(Picture *p, Box box, const Look *look) {
-        fprintf(p->f, "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"%d\" fill=\"%s\"", box.x, box.y, box.width,
-                box.height, look->fill);
+        begin(p, "rect");
+        set(p, "x", "%d", box.x);
+        set(p, "y", "%d", box.y);
+        set(p, "width", "%d", box.width);
+        set(p, "height", "%d", box.height);
+        set(p, "fill", "%s", look->fill);
         if (look->line)
-                fprintf(p->f, " stroke=\"%s\"", look->line);
+                set(p, "stroke", "%s", look->line);
         if (look->radius > 0)
-                fprintf(p->f, " rx=\"%d\"", look->radius);
-        fputs("/>\n", p->f);
+                set(p, "rx", "%d", look->radius);
+        end(p);
 }
 
 static size_t character_size(const char *s) {
@@ -94,17 +94,23 @@ static size_t fitting_size(const char *s, int width, const Font *font) {
         return n;
 }
 
-static void put_line(Picture *p, int x, int y, const Font *font, const char *s, size_t n) {
-        static const char *const anchors[] = {
-                [ALIGN_LEFT] = "",
-                [ALIGN_MIDDLE] = " text-anchor=\"middle\"",
-                [ALIGN_RIGHT] = " text-anchor=\"end\"",
-        };
+/* Writes the first n bytes of s, and an ellipsis if cut is true. */
+static void put_line(Picture *p, int x, int y, const Font *font, const char *s, size_t n, bool cut) {
+        static const char *const anchors[] = { [ALIGN_MIDDLE] = "middle", [ALIGN_RIGHT] = "end" };
 
-        fprintf(p->f, "<text x=\"%d\" y=\"%d\" font-size=\"%d\" fill=\"%s\"%s%s>", x, y, font->size, font->colour,
-                font->bold ? " font-weight=\"bold\"" : "", anchors[font->align]);
-        put_escaped(p->f, s, n);
-        fputs(s[n] ? ELLIPSIS "</text>\n" : "</text>\n", p->f);
+        begin(p, "text");
+        set(p, "x", "%d", x);
+        set(p, "y", "%d", y);
+        set(p, "font-size", "%d", font->size);
+        set(p, "fill", "%s", font->colour);
+        if (font->bold)
+                set(p, "font-weight", "bold");
+        if (font->align != ALIGN_LEFT)
+                set(p, "text-anchor", "%s", anchors[font->align]);
+        put(p, s, n);
+        if (cut)
+                put(p, ELLIPSIS, strlen(ELLIPSIS));
+        end(p);
 }
 
 /* Formats a text. NULL when out of memory, which sets p->failed. */
@@ -119,12 +125,15 @@ static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list 
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
         va_list ap;
+        size_t n;
 
         va_start(ap, format);
         text = format_text(p, format, ap);
         va_end(ap);
-        if (text)
-                put_line(p, x, y, font, text, fitting_size(text, width, font));
+        if (!text)
+                return;
+        n = fitting_size(text, width, font);
+        put_line(p, x, y, font, text, n, text[n]);
 }
 
 /* Returns the number of bytes in the first line: up to the last space that fits. Breaks a word that is longer than the
@@ -150,17 +159,20 @@ int picture_paragraph(Picture *p, int x, int y, int width, int line_height, cons
 
         while (*text) {
                 size_t n = line_size(text, width, font);
-                _cleanup_free_ char *line = strndup(text, n);
 
-                if (!line)
-                        p->failed = true;
-                else if (draw)
-                        put_line(p, x, y + lines * line_height, font, line, n);
+                if (draw)
+                        put_line(p, x, y + lines * line_height, font, text, n, false);
                 lines++;
                 text += n;
                 text += strspn(text, " ");
         }
         return lines;
+}
+
+static void put_title(Picture *p, const char *title) {
+        begin(p, "title");
+        put(p, title, strlen(title));
+        end(p);
 }
 
 void picture_begin(Picture *p, const char *format, ...) {
@@ -170,28 +182,41 @@ void picture_begin(Picture *p, const char *format, ...) {
         va_start(ap, format);
         text = format_text(p, format, ap);
         va_end(ap);
-        fputs("<g><title>", p->f);
-        put_escaped(p->f, text ? text : "", text ? strlen(text) : 0);
-        fputs("</title>\n", p->f);
+        begin(p, "g");
+        put_title(p, text ?: "");
 }
 
 void picture_end(Picture *p) {
-        fputs("</g>\n", p->f);
+        end(p);
+}
+
+/* Makes the document of the elements of p. */
+static int make_page(Picture *page, Picture *p, int width, int height, const char *title) {
+        int r = picture_init(page);
+
+        if (r < 0)
+                return r;
+        page->failed |= xmlTextWriterStartDocument(page->writer, NULL, "UTF-8", NULL) < 0;
+        begin(page, "svg");
+        set(page, "xmlns", "http://www.w3.org/2000/svg");
+        set(page, "width", "%d", width);
+        set(page, "height", "%d", height);
+        set(page, "viewBox", "0 0 %d %d", width, height);
+        set(page, "role", "img");
+        set(page, "font-family", FAMILY);
+        put_title(page, title);
+        picture_box(page, (Box) { 0, 0, width, height }, &(Look) { "#ffffff", NULL, 0 });
+        p->failed |= xmlTextWriterFlush(p->writer) < 0;
+        page->failed |= xmlTextWriterWriteRaw(page->writer, xmlBufferContent(p->elements)) < 0;
+        page->failed |= xmlTextWriterEndDocument(page->writer) < 0;
+        return !p->failed && !page->failed ? 0 : -ENOMEM;
 }
 
 int picture_write(Picture *p, FILE *f, int width, int height, const char *title) {
-        bool failed = p->failed || ferror(p->f) || fflush(p->f) != 0;
+        _cleanup_picture_ Picture page;
+        int r = make_page(&page, p, width, height, title);
 
-        if (failed)
-                return -ENOMEM;
-        fprintf(f,
-                "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" viewBox=\"0 0 %d %d\" "
-                "role=\"img\" font-family=\"" FAMILY "\">\n<title>",
-                width, height, width, height);
-        put_escaped(f, title, strlen(title));
-        fprintf(f, "</title>\n<rect x=\"0\" y=\"0\" width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", width, height);
-        (void) fwrite(p->body, 1, p->size, f);
-        fputs("</svg>\n", f);
-        return fflush(f) != 0 ? -errno : 0;
+        if (r < 0)
+                return r;
+        return fputs((const char *) xmlBufferContent(page.elements), f) < 0 || fflush(f) != 0 ? -errno : 0;
 }

@@ -7,16 +7,16 @@
  * bytes.
  */
 
+#include <libxml/xmlwriter.h>
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "util/cleanup.h"
 
 typedef struct Picture {
-        FILE *f;    /* memory stream that writes body */
-        char *body; /* the SVG elements; complete when f is closed */
-        size_t size;
-        bool failed; /* out of memory: picture_write() will fail */
+        xmlBuffer *elements;
+        xmlTextWriter *writer; /* writes them */
+        bool failed;           /* out of memory: picture_write() will fail */
 } Picture;
 
 /* Begins a picture. 0 or -ENOMEM. */

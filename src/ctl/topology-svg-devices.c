@@ -6,16 +6,15 @@
 #include "util/strings.h"
 #include "view.h"
 
-#define COLUMN_MIN  300 /* boxes are at least as wide */
-#define COLUMNS_MAX 8
-#define HEADER      22 /* height of the title of a box with boxes inside */
-#define CARD_LEFT   14
-#define CARD_BELOW  8 /* space below the last baseline */
-#define BELOW       8 /* gap below and between boxes */
-#define INSET       8
-#define LINE        15
+#define COLUMN_MIN 300 /* boxes are at least as wide */
+#define HEADER     22  /* height of the title of a box with boxes inside */
+#define CARD_LEFT  14
+#define CARD_BELOW 8 /* space below the last baseline */
+#define BELOW      8 /* gap below and between boxes */
+#define INSET      8
+#define LINE       15
 /* Bridges below this depth are not nested, because the boxes would be too narrow. */
-#define DEPTH_MAX   5U
+#define DEPTH_MAX  5U
 
 const Font svg_title = { 20, true, ALIGN_LEFT, "#1f2328" };
 const Font svg_heading = { 15, true, ALIGN_LEFT, "#1f2328" };
@@ -28,23 +27,12 @@ const Font svg_dim = { 12, false, ALIGN_LEFT, "#57606a" };
 static const Look root_look = { "#f6f8fa", "#8c959f", 6 };
 static const Look bridge_look = { "#e7ecf2", "#afb8c1", 4 };
 
-const StateLook *svg_state_look(const char *state) {
-        static const StateLook available = { { "#dafbe1", "#4ac26b", 4 }, "#116329" },
-                               allocated = { { "#fff8c5", "#d4a72c", 4 }, "#7d4e00" },
-                               host = { { "#ffffff", "#d0d7de", 4 }, "#57606a" },
-                               bad = { { "#ffebe9", "#ff8182", 4 }, "#a40e26" };
-
-        if (streq(state, "available"))
-                return &available;
-        if (streq(state, "allocated"))
-                return &allocated;
-        return streq(state, "host") ? &host : &bad;
-}
-
-Spot svg_below(Spot s, int height) {
-        s.y += height;
-        return s;
-}
+const UseLook svg_use_looks[_USE_MAX] = {
+        [USE_AVAILABLE] = { { "#dafbe1", "#4ac26b", 4 }, "#116329" },
+        [USE_ALLOCATED] = { { "#fff8c5", "#d4a72c", 4 }, "#7d4e00" },
+        [USE_HOST] = { { "#ffffff", "#d0d7de", 4 }, "#57606a" },
+        [USE_NONE] = { { "#ffebe9", "#ff8182", 4 }, "#a40e26" },
+};
 
 static Spot inside(Spot s, int height) {
         return (Spot) { s.x + INSET, s.y + height, s.width - 2 * INSET, s.draw };
@@ -66,21 +54,19 @@ static int vfs_height(const Item *vfs) {
 static void draw_vfs(Drawing *d, const Item *vfs, Spot s) {
         _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
         bool held = is_allocated(vfs);
-        const StateLook *look;
-        size_t n = 0, available = 0;
+        size_t n = 0;
 
-        for (const Item *vf = vfs; vf; vf = vf->next, n++)
-                available += streq_ptr(reply_text(vf->device, "state"), "available");
-        look = svg_state_look(available > 0 ? "available" : held ? "allocated" : reply_cell(vfs->device, "state"));
+        for (const Item *vf = vfs; vf; vf = vf->next)
+                n++;
         d->picture.failed = d->picture.failed || !states || !holders;
         picture_begin(&d->picture, "%zu VFs of %s, pool %s: %s%s%s", n, vfs->above->address, vfs_pool(vfs),
                       states ? states : "", held ? ", " : "", held && holders ? holders : "");
-        picture_box(&d->picture, (Box) { s.x, s.y, s.width, vfs_height(vfs) }, &look->look);
+        picture_box(&d->picture, (Box) { s.x, s.y, s.width, vfs_height(vfs) }, &svg_use_looks[vfs_use(vfs)].look);
         picture_text(&d->picture, s.x + 6, s.y + 13, s.width - 12, &svg_small, "%zu VF%s \u00b7 %s \u00b7 %s", n,
                      PLURAL(n), vfs_pool(vfs), states ? states : "");
         if (held)
                 picture_text(&d->picture, s.x + 6, s.y + 13 + LINE, s.width - 12,
-                             &(Font) { svg_small_strong.size, true, ALIGN_LEFT, svg_state_look("allocated")->strong },
+                             &(Font) { svg_small_strong.size, true, ALIGN_LEFT, svg_use_looks[USE_ALLOCATED].strong },
                              "%s", holders ? holders : "");
         picture_end(&d->picture);
 }
@@ -113,7 +99,7 @@ static int place_lines(Drawing *d, const Item *item, Spot s) {
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
                    *holder = reply_text(item->device, "allocation");
         const Member *member = members_find(&d->members, item->address);
-        Font strong = { svg_small_strong.size, true, ALIGN_LEFT, svg_state_look(state)->strong };
+        Font strong = { svg_small_strong.size, true, ALIGN_LEFT, svg_use_looks[use_from_state(state)].strong };
         int y = s.y + 16 + LINE;
 
         d->picture.failed = d->picture.failed || !name;
@@ -136,7 +122,7 @@ static int place_lines(Drawing *d, const Item *item, Spot s) {
 /* Draws a card. lines: the height of its text; height: that of the card with the box of its VFs. */
 static void draw_card(Drawing *d, const Item *item, int lines, int height, Spot s) {
         const char *state = reply_cell(item->device, "state");
-        const StateLook *look = svg_state_look(state);
+        const UseLook *look = &svg_use_looks[use_from_state(state)];
 
         draw_title(d, item, state, reply_text(item->device, "pool"));
         picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &look->look);
@@ -194,44 +180,11 @@ static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         return height;
 }
 
-/* Columns of boxes; each box goes to the column that is shortest so far. */
-typedef struct Columns {
-        Spot all;
-        int n, width, heights[COLUMNS_MAX];
-        int column; /* the column of the last spot that columns_next() returned */
-} Columns;
-
-static Columns columns_of(Spot s) {
-        int n = MIN(MAX((s.width + BELOW) / (COLUMN_MIN + BELOW), 1), COLUMNS_MAX);
-
-        return (Columns) { .all = s, .n = n, .width = (s.width - (n - 1) * BELOW) / n };
-}
-
-static Spot columns_next(Columns *c) {
-        c->column = 0;
-        for (int i = 1; i < c->n; i++)
-                if (c->heights[i] < c->heights[c->column])
-                        c->column = i;
-        return (Spot) { c->all.x + c->column * (c->width + BELOW), c->all.y + c->heights[c->column], c->width,
-                        c->all.draw };
-}
-
-static int columns_height(const Columns *c) {
-        int height = 0;
-
-        for (int i = 0; i < c->n; i++)
-                height = MAX(height, c->heights[i]);
-        return height;
-}
-
 static int place_wide_list(Drawing *d, const Item *list, Spot s) {
-        Columns c = columns_of(s);
+        Columns c = columns_of(s, COLUMN_MIN, BELOW);
 
-        for (const Item *item = list; item; item = item->next) {
-                Spot next = columns_next(&c);
-
-                c.heights[c.column] += place_item(d, item, 0, next);
-        }
+        for (const Item *item = list; item; item = item->next)
+                columns_grow(&c, place_item(d, item, 0, columns_next(&c)));
         return columns_height(&c);
 }
 
@@ -266,7 +219,7 @@ static const Item *only_root(const Items *items) {
 }
 
 int svg_devices(Drawing *d, int64_t section, Spot s) {
-        Columns c = columns_of(s);
+        Columns c = columns_of(s, COLUMN_MIN, BELOW);
         const Item *only;
 
         items_link(&d->items, section, d->all);
@@ -274,11 +227,8 @@ int svg_devices(Drawing *d, int64_t section, Spot s) {
         /* A single root complex takes the full width. */
         if (only && only->child->next)
                 return place_root(d, only, true, s);
-        for (size_t i = 0; i < d->items.n_roots; i++) {
-                Spot next = columns_next(&c);
-
+        for (size_t i = 0; i < d->items.n_roots; i++)
                 if (d->items.roots[i].child)
-                        c.heights[c.column] += place_root(d, &d->items.roots[i], false, next);
-        }
+                        columns_grow(&c, place_root(d, &d->items.roots[i], false, columns_next(&c)));
         return columns_height(&c);
 }

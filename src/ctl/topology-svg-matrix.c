@@ -5,16 +5,15 @@
 #include "topology-svg.h"
 #include "util/strings.h"
 
-#define MATRIX_MAX       64U
-#define LABEL_WIDTH      52
-#define CELL_WIDTH       44
-#define CELL_HEIGHT      20
-#define NUMA_WIDTH       100
-#define DIGIT_WIDTH      7 /* upper estimate for a digit of a list of CPUs */
-#define LINE             17
-#define NOTES_WIDTH      320
-#define NOTE_WIDTH       620 /* a column of notes */
-#define NOTE_COLUMNS_MAX 8
+#define MATRIX_MAX  64U
+#define LABEL_WIDTH 52
+#define CELL_WIDTH  44
+#define CELL_HEIGHT 20
+#define NUMA_WIDTH  100
+#define DIGIT_WIDTH 7 /* upper estimate for a digit of a list of CPUs */
+#define LINE        17
+#define NOTES_WIDTH 320
+#define NOTE_WIDTH  604 /* a column of notes */
 
 static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
 static const Font head_font = { 10, true, ALIGN_MIDDLE, "#1f2328" };
@@ -106,28 +105,20 @@ static int place_line(Drawing *d, const char *text, Spot s) {
                4;
 }
 
-/* Places the pairs without direct peer-to-peer access, in as many columns as fit; each goes to the column that is
- * shortest. */
+/* Places the pairs without direct peer-to-peer access. */
 static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
-        int n = MIN(MAX(s.width / NOTE_WIDTH, 1), NOTE_COLUMNS_MAX), heights[NOTE_COLUMNS_MAX] = { 0 }, height = 0;
+        Columns c = columns_of(s, NOTE_WIDTH, SVG_GAP);
 
         for (size_t i = 0; i < notes->n; i++) {
                 const Note *note = &notes->all[i];
                 _cleanup_free_ char *text =
                         string_format("%s%s: %s", note->redirected ? "* " : "", note->pairs, note->text);
-                int column = 0;
 
-                for (int j = 1; j < n; j++)
-                        if (heights[j] < heights[column])
-                                column = j;
                 if (text)
-                        heights[column] += place_line(d, text,
-                                                      (Spot) { s.x + column * (s.width / n), s.y + heights[column],
-                                                               s.width / n - SVG_GAP, s.draw });
+                        columns_grow(&c, place_line(d, text, columns_next(&c)));
                 d->picture.failed = d->picture.failed || !text;
-                height = MAX(height, heights[column]);
         }
-        return height;
+        return columns_height(&c);
 }
 
 /* Places the legend, and the pairs without direct peer-to-peer access. */

@@ -25,6 +25,38 @@ static const char *const share_colours[] = {
         [SHARE_FREE] = "#4ac26b", [SHARE_ALLOCATED] = "#d4a72c", [SHARE_OTHER] = "#afb8c1", [SHARE_PAGES] = "#6e7781"
 };
 
+Spot svg_below(Spot s, int height) {
+        s.y += height;
+        return s;
+}
+
+Columns columns_of(Spot s, int min, int gap) {
+        int n = MIN(MAX((s.width + gap) / (min + gap), 1), SVG_COLUMNS_MAX);
+
+        return (Columns) { .all = s, .n = n, .width = (s.width - (n - 1) * gap) / n, .gap = gap };
+}
+
+Spot columns_next(Columns *c) {
+        c->column = 0;
+        for (int i = 1; i < c->n; i++)
+                if (c->heights[i] < c->heights[c->column])
+                        c->column = i;
+        return (Spot) { c->all.x + c->column * (c->width + c->gap), c->all.y + c->heights[c->column], c->width,
+                        c->all.draw };
+}
+
+void columns_grow(Columns *c, int height) {
+        c->heights[c->column] += height;
+}
+
+int columns_height(const Columns *c) {
+        int height = 0;
+
+        for (int i = 0; i < c->n; i++)
+                height = MAX(height, c->heights[i]);
+        return height;
+}
+
 static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
         uint64_t before = 0;
 
@@ -137,34 +169,24 @@ static int place_section(Drawing *d, json_object *node, int64_t section, Spot s)
         return height;
 }
 
-#define COLUMNS     2
-#define HEADER      66
-#define FOOTER      20
-#define TITLE_MAX   256U
-#define DEVICES_MAX 4096U
+#define COLUMNS        2
+#define SECTIONS_WIDTH (COLUMNS * SVG_NODE_WIDTH + SVG_GAP)
+#define HEADER         66
+#define FOOTER         20
+#define TITLE_MAX      256U
+#define DEVICES_MAX    4096U
 
-/* Places the NUMA nodes; each takes the column that is shortest so far. */
 static int place_nodes(Drawing *d, int y) {
-        int ends[COLUMNS];
+        Columns c = columns_of((Spot) { SVG_MARGIN, y, SECTIONS_WIDTH, true }, SVG_NODE_WIDTH, SVG_GAP);
 
-        for (size_t i = 0; i < COLUMNS; i++)
-                ends[i] = y;
         for (size_t i = 0; i < member_length(d->node, "nodes"); i++) {
                 json_object *node = member_at(d->node, "nodes", i);
-                size_t column = 0;
 
-                if (node_is_empty(&d->items, node))
-                        continue;
-                for (size_t j = 1; j < COLUMNS; j++)
-                        if (ends[j] < ends[column])
-                                column = j;
-                ends[column] += SVG_GAP + place_section(d, node, (int64_t) member_size(node, "id"),
-                                                        (Spot) { SVG_MARGIN + (int) column * (SVG_NODE_WIDTH + SVG_GAP),
-                                                                 ends[column], SVG_NODE_WIDTH, true });
+                if (!node_is_empty(&d->items, node))
+                        columns_grow(&c, place_section(d, node, (int64_t) member_size(node, "id"), columns_next(&c)) +
+                                                 SVG_GAP);
         }
-        for (size_t i = 0; i < COLUMNS; i++)
-                y = MAX(y, ends[i]);
-        return y;
+        return y + columns_height(&c);
 }
 
 /* Places the devices that are on none of these nodes. */
@@ -177,14 +199,14 @@ static int place_others(Drawing *d, int width, int y) {
 }
 
 static void draw_key(Picture *p, int x, int y) {
-        static const char *const states[] = { "available", "allocated", "host", "not usable now" };
+        static const char *const uses[_USE_MAX] = { "available", "allocated", "host", "not usable now" };
 
-        for (size_t i = 0; i < ELEMENTSOF(states); i++) {
-                const StateLook *look = svg_state_look(states[i]);
+        for (Use use = 0; use < _USE_MAX; use++) {
+                const UseLook *look = &svg_use_looks[use];
 
                 picture_box(p, (Box) { x, y, 16, 16 }, &look->look);
                 picture_box(p, (Box) { x + 3, y + 3, 4, 10 }, &(Look) { look->strong, NULL, 2 });
-                picture_text(p, x + 22, y + 12, 120, &svg_text, "%s", states[i]);
+                picture_text(p, x + 22, y + 12, 120, &svg_text, "%s", uses[use]);
                 x += 110;
         }
 }
@@ -213,7 +235,7 @@ static int sections_width(Drawing *d) {
 
         return member_length(d->node, "nodes") < COLUMNS && !items_next_section(&d->items, d->node, &section)
                        ? SVG_NODE_WIDTH
-                       : COLUMNS * SVG_NODE_WIDTH + SVG_GAP;
+                       : SECTIONS_WIDTH;
 }
 
 static void draw_page(Drawing *d, const char *name, int *ret_width, int *ret_height) {

@@ -28,16 +28,32 @@ typedef struct Spot {
 
 extern const Font svg_title, svg_heading, svg_text, svg_strong, svg_small, svg_small_strong, svg_dim;
 
-/* The colours of a device state; strong is the colour of its text. */
-typedef struct StateLook {
+/* strong: the colour of text. */
+typedef struct UseLook {
         Look look;
         const char *strong;
-} StateLook;
-const StateLook *svg_state_look(const char *state);
+} UseLook;
+extern const UseLook svg_use_looks[_USE_MAX];
 
-/* topology-svg-devices.c: returns the place that begins height pixels further down. */
+/* Returns the place that begins height pixels further down. */
 Spot svg_below(Spot s, int height);
-/* Places the root complexes of a section side by side, each with the devices below it. */
+
+/* Columns of boxes; each box goes to the column that is shortest so far. */
+#define SVG_COLUMNS_MAX 8
+typedef struct Columns {
+        Spot all;
+        int n, width, gap, heights[SVG_COLUMNS_MAX];
+        int column; /* the column of the last spot that columns_next() returned */
+} Columns;
+
+/* Begins as many columns, each at least min wide with a gap between them, as fit into s. */
+Columns columns_of(Spot s, int min, int gap);
+Spot columns_next(Columns *c);
+/* Makes the column of the last spot higher. */
+void columns_grow(Columns *c, int height);
+int columns_height(const Columns *c);
+
+/* topology-svg-devices.c: places the root complexes of a section side by side, each with the devices below it. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
 /* topology-svg-matrix.c: places the distances between GPUs and NICs, a legend, and notes on peer-to-peer access. */

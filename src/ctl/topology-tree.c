@@ -351,14 +351,26 @@ char *device_short_name(json_object *device) {
 
 #define COLOUR_DIM "\033[2m"
 
-static const char *colour_of(const char *state, const char *pool) {
+Use use_from_state(const char *state) {
         if (streq(state, "available"))
-                return "green";
+                return USE_AVAILABLE;
         if (streq(state, "allocated") || streq(state, "reserved"))
-                return "yellow";
-        if (streq(state, "host"))
-                return pool ? NULL : COLOUR_DIM;
-        return "red";
+                return USE_ALLOCATED;
+        return streq(state, "host") ? USE_HOST : USE_NONE;
+}
+
+Use vfs_use(const Item *vfs) {
+        Use use = USE_NONE;
+
+        for (const Item *vf = vfs; vf; vf = vf->next)
+                use = MIN(use, use_from_state(reply_cell(vf->device, "state")));
+        return use;
+}
+
+static const char *colour_of(Use use, const char *pool) {
+        static const char *const colours[_USE_MAX] = { "green", "yellow", NULL, "red" };
+
+        return use == USE_HOST && !pool ? COLOUR_DIM : colours[use];
 }
 
 static struct libscols_line *add_device_line(Table *t, struct libscols_line *above, const Item *item) {
@@ -366,7 +378,7 @@ static struct libscols_line *add_device_line(Table *t, struct libscols_line *abo
         const char *state = reply_cell(item->device, "state"), *pool = reply_cell(item->device, "pool");
 
         return table_add_below(
-                t, above, colour_of(state, reply_text(item->device, "pool")),
+                t, above, colour_of(use_from_state(state), reply_text(item->device, "pool")),
                 (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
@@ -430,17 +442,13 @@ bool item_begins_vfs(const Item *item) {
 
 static void add_vfs(Table *t, struct libscols_line *above, const Item *vfs) {
         _cleanup_free_ char *states = vfs_states(vfs), *holders = vfs_holders(vfs);
-        bool available = false, allocated = holders && *holders != '-';
         char label[32];
         size_t n = 0;
 
-        for (const Item *vf = vfs; vf; vf = vf->next, n++)
-                available = available || streq_ptr(reply_text(vf->device, "state"), "available");
+        for (const Item *vf = vfs; vf; vf = vf->next)
+                n++;
         (void) snprintf(label, sizeof(label), "%zu VF%s", n, PLURAL(n));
-        (void) table_add_below(t, above,
-                               available   ? "green"
-                               : allocated ? "yellow"
-                                           : COLOUR_DIM,
+        (void) table_add_below(t, above, colour_of(vfs_use(vfs), NULL),
                                (const char *[]) { label, vfs_pool(vfs), states, holders, "", "" });
 }
 

@@ -39,6 +39,18 @@ void items_link(Items *items, int64_t section, bool all);
 /* Calls items_link() and prints the tree. 0 or a negative errno, reported. */
 int items_print(Items *items, int64_t section, const Args *args);
 
+/* What the state of a device means for who asks for devices: the tree and the picture have a colour for each. */
+typedef enum Use {
+        USE_AVAILABLE,
+        USE_ALLOCATED, /* or reserved */
+        USE_HOST,
+        USE_NONE, /* not usable now */
+        _USE_MAX,
+} Use;
+Use use_from_state(const char *state);
+/* Returns the use of a list of VFs: available if one of them is. */
+Use vfs_use(const Item *vfs);
+
 /* Returns true when the item is a VF below its PF; then all its siblings are VFs too. */
 bool item_begins_vfs(const Item *item);
 /* Return the states of the VFs without an allocation, "12 available, 1 stuck", and the allocations of the others, "4 in

@@ -21,11 +21,8 @@ void manager_load_modules(Manager *m) {
                 unsigned module, mode = 0; /* 0.3 wrote no mode */
 
                 if (sscanf(line, "%" SCNx64 " %u %u", &serial, &module, &mode) >= 2 && serial != 0 &&
-                    module <= FABRIC_MODULE_MAX && mode <= _CONFIDENTIAL_MODE_MAX && module + mode > 0) {
-                        m->modules[m->n_modules].serial = serial;
-                        m->modules[m->n_modules].module = module;
-                        m->modules[m->n_modules++].mode = mode;
-                }
+                    module <= FABRIC_MODULE_MAX && mode < _CONFIDENTIAL_MODE_MAX && module + mode > 0)
+                        m->modules[m->n_modules++] = (ModuleEntry) { serial, module, (ConfidentialMode) mode };
         }
 }
 
@@ -57,15 +54,9 @@ static size_t find(const Manager *m, uint64_t serial) {
         return i;
 }
 
-/* 1 + ConfidentialMode, 0: unknown */
-static unsigned mode_of(const PciDevice *dev) {
-        return dev->mode_known ? 1U + (unsigned) dev->mode : 0;
-}
-
-static void set(PciDevice *dev, unsigned module, unsigned mode) {
+static void set(PciDevice *dev, unsigned module, ConfidentialMode mode) {
         dev->module = module;
-        dev->mode_known = mode > 0;
-        dev->mode = mode > 0 ? (ConfidentialMode) (mode - 1) : CONFIDENTIAL_MODE_OFF;
+        dev->mode = mode;
 }
 
 void manager_apply_modules(Manager *m, const Inventory *old) {
@@ -75,8 +66,8 @@ void manager_apply_modules(Manager *m, const Inventory *old) {
                 size_t at;
 
                 if (before && before->instance == dev->instance)
-                        set(dev, before->module, mode_of(before));
-                if (dev->module > 0 || dev->mode_known || m->n_modules == 0 || !is_asked(m, dev))
+                        set(dev, before->module, before->mode);
+                if (dev->module > 0 || dev->mode != CONFIDENTIAL_MODE_UNKNOWN || m->n_modules == 0 || !is_asked(m, dev))
                         continue;
                 manager_read_serial(m, dev);
                 at = find(m, dev->serial);
@@ -92,7 +83,7 @@ static void forget(Manager *m, uint64_t serial, unsigned module) {
                         m->modules[i] = m->modules[--m->n_modules];
 }
 
-void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, unsigned mode) {
+void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, ConfidentialMode mode) {
         const PciDevice *found = inventory_find(m->host.inventory, gpu);
         PciDevice *dev;
         size_t at;
@@ -100,9 +91,9 @@ void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, unsigned mod
         if (!found)
                 return;
         module = module ?: found->module;
-        mode = mode ?: mode_of(found);
-        if (module > FABRIC_MODULE_MAX || mode > _CONFIDENTIAL_MODE_MAX ||
-            (found->module == module && mode_of(found) == mode))
+        mode = mode ?: found->mode;
+        if (module > FABRIC_MODULE_MAX || mode >= _CONFIDENTIAL_MODE_MAX ||
+            (found->module == module && found->mode == mode))
                 return;
         dev = &m->host.inventory->devices[inventory_device_index(m->host.inventory, found)];
         set(dev, module, mode);
@@ -119,9 +110,7 @@ void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, unsigned mod
         forget(m, dev->serial, module);
         if (m->n_modules >= ELEMENTSOF(m->modules))
                 return;
-        m->modules[m->n_modules].serial = dev->serial;
-        m->modules[m->n_modules].module = module;
-        m->modules[m->n_modules++].mode = mode;
+        m->modules[m->n_modules++] = (ModuleEntry) { dev->serial, module, mode };
         save(m);
 }
 
@@ -132,13 +121,13 @@ void manager_forget_modes(Manager *m) {
                 PciDevice *dev = &m->host.inventory->devices[i];
                 size_t at;
 
-                if (!dev->mode_known || streq_ptr(dev->driver, NVIDIA_DRIVER))
+                if (dev->mode == CONFIDENTIAL_MODE_UNKNOWN || streq_ptr(dev->driver, NVIDIA_DRIVER))
                         continue;
-                dev->mode_known = false;
+                dev->mode = CONFIDENTIAL_MODE_UNKNOWN;
                 manager_read_serial(m, dev);
                 at = find(m, dev->serial);
                 if (at < m->n_modules)
-                        m->modules[at].mode = 0;
+                        m->modules[at].mode = CONFIDENTIAL_MODE_UNKNOWN;
                 note_device(m, dev->address);
                 changed = true;
         }

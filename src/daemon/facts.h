@@ -65,8 +65,8 @@ void manager_read_serial(Manager *m, PciDevice *dev);
  */
 void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);
-/* Remembers the module id of the GPU, 0: none, and 1 + its ConfidentialMode, 0: unknown. */
-void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, unsigned mode);
+/* Remembers the module id of the GPU, 0: none, and its mode. */
+void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, ConfidentialMode mode);
 /* Forgets the confidential modes of GPUs that NVIDIA's driver does not have. */
 void manager_forget_modes(Manager *m);
 

@@ -16,16 +16,19 @@
 #include "util/sysfs.h"
 #include "watch.h"
 
+/* What NVIDIA's driver told of a GPU. */
+typedef struct ModuleEntry {
+        uint64_t serial;
+        unsigned module; /* 0: none */
+        ConfidentialMode mode;
+} ModuleEntry;
+
 typedef struct Manager {
         Sysfs *fs;
         const char *modprobe_dir;
         HostState host;
-        Mlx4 options; /* facts-mlx4.c: module options and problem of the last write */
-        struct {
-                uint64_t serial;
-                unsigned module;      /* 0: none */
-                unsigned mode;        /* 1 + ConfidentialMode, 0: unknown */
-        } modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids and confidential modes of GPUs */
+        Mlx4 options;                           /* facts-mlx4.c: module options and problem of the last write */
+        ModuleEntry modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids and confidential modes of GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;

@@ -53,8 +53,8 @@ static bool must_ask(const Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
 
         return asks_library(m, gpu) &&
-               ((g && g->suspect) ||
-                (policy_has_fabric(m->host.policy, dev) ? config_module(m->host.config, dev) == 0 : !dev->mode_known));
+               ((g && g->suspect) || (policy_has_fabric(m->host.policy, dev) ? config_module(m->host.config, dev) == 0
+                                                                             : dev->mode == CONFIDENTIAL_MODE_UNKNOWN));
 }
 
 /* Reads the GPUs, in the child. If the library did not answer about one GPU, it is not asked about the next. */
@@ -96,7 +96,8 @@ static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
         g->answered = true;
         g->suspect = false;
         if (a.module > 0)
-                manager_learn_gpu(userdata, gpu, (unsigned) GPU_MODULE(a.module), (unsigned) GPU_MODE(a.module));
+                manager_learn_gpu(userdata, gpu, (unsigned) GPU_MODULE(a.module),
+                                  (ConfidentialMode) GPU_MODE(a.module));
         if (a.module >= 0 || a.module == -ENODEV)
                 set_lost(userdata, gpu, a.module == -ENODEV);
         show(userdata, gpu);

@@ -76,7 +76,7 @@ static void find_gpus(const Inventory *inv, const Config *config, const Allocati
                 f->modes |= CONFIDENTIAL_MODE_BIT(mode);
                 f->n_gpus += protects;
                 f->has_hopper |= protects && is_hopper(dev);
-                f->assumes_mode |= protects && !dev->mode_known;
+                f->assumes_mode |= protects && dev->mode == CONFIDENTIAL_MODE_UNKNOWN;
         }
 }
 

@@ -69,20 +69,16 @@ static char *make_nccl_topology(Domain *d, GuestInfo info) {
 static void append_device(const Domain *d, JsonText *t, const GuestFunction *f, GuestInfo info) {
         const AllocationDevice *dev = &d->a->devices[f->device];
 
-        json_text_first_key(t, "slot");
-        json_text_string(t, dev->slot);
-        json_text_key(t, "pool");
-        json_text_string(t, dev->pool);
-        json_text_key(t, "guest_address");
-        json_text_address(t, f->guest);
+        json_text_first_member(t, "slot", string, dev->slot);
+        json_text_member(t, "pool", string, dev->pool);
+        json_text_member(t, "guest_address", address, f->guest);
         json_text_key(t, "seen_address");
         if (guest_pci_port(d->pci, f)->bus_nr > 0)
                 json_text_address(t, guest_pci_seen(d->pci, f));
         else
                 json_text_string(t, NULL);
         if (info == GUEST_INFO_HOST) {
-                json_text_key(t, "address");
-                json_text_address(t, dev->address);
+                json_text_member(t, "address", address, dev->address);
         }
         json_text_literal(t, "}");
 }

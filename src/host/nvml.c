@@ -104,17 +104,17 @@ static int ask_gpu(PciAddress gpu, Query query) {
         return r;
 }
 
-/* Returns 1 + ConfidentialMode, or 0 when library or driver do not know the mode. */
-static int query_mode(const Nvml *nvml) {
+/* Unknown when the library or the driver does not tell. */
+static ConfidentialMode query_mode(const Nvml *nvml) {
         ConfidentialSettings s = { .version = CONFIDENTIAL_SETTINGS_VERSION };
 
         if (!nvml->confidential || nvml->confidential(&s) != NVML_SUCCESS)
-                return 0;
+                return CONFIDENTIAL_MODE_UNKNOWN;
         if (s.multi_gpu == MULTI_GPU_PROTECTED_PCIE)
-                return 1 + CONFIDENTIAL_MODE_PROTECTED_PCIE;
+                return CONFIDENTIAL_MODE_PROTECTED_PCIE;
         if (s.feature != FEATURE_ENABLED && s.multi_gpu != MULTI_GPU_NVLE)
-                return 1 + CONFIDENTIAL_MODE_OFF;
-        return 1 + (s.devtools == FEATURE_ENABLED ? CONFIDENTIAL_MODE_DEVTOOLS : CONFIDENTIAL_MODE_ON);
+                return CONFIDENTIAL_MODE_OFF;
+        return s.devtools == FEATURE_ENABLED ? CONFIDENTIAL_MODE_DEVTOOLS : CONFIDENTIAL_MODE_ON;
 }
 
 static int query_module(const Nvml *nvml, void *device) {
@@ -125,7 +125,7 @@ static int query_module(const Nvml *nvml, void *device) {
                 return nvml->module ? -ENODEV : -ELIBACC;
         if (r != NVML_SUCCESS || module > FABRIC_MODULE_MAX)
                 module = 0;
-        return (int) module + query_mode(nvml) * GPU_MODE_UNIT;
+        return (int) module + (int) query_mode(nvml) * GPU_MODE_UNIT;
 }
 
 int nvml_read_module(PciAddress gpu) {

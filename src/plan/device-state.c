@@ -194,7 +194,7 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(view->policy, dev);
 
-        if (!pool || !dev->mode_known || dev->mode == pool->confidential_mode)
+        if (!pool || dev->mode == CONFIDENTIAL_MODE_UNKNOWN || dev->mode == pool->confidential_mode)
                 return VERDICT_NONE;
         return refuse(
                 ret, VERDICT_NOT_SUPPORTED, &dev->address,

@@ -178,21 +178,16 @@ static int read_check_facts(const char *root, CheckFacts *facts) {
 static char *report_to_json(const CheckReport *report) {
         JsonText t = json_text_new();
 
-        json_text_first_key(&t, "result");
-        json_text_string(&t, check_result_to_string(report->result));
+        json_text_first_member(&t, "result", string, check_result_to_string(report->result));
         json_text_key(&t, "findings");
         json_text_literal(&t, "[");
         for (size_t i = 0; i < report->n; i++) {
                 if (i > 0)
                         json_text_literal(&t, ",");
-                json_text_first_key(&t, "check");
-                json_text_string(&t, report->findings[i].check);
-                json_text_key(&t, "result");
-                json_text_string(&t, check_result_to_string(report->findings[i].result));
-                json_text_key(&t, "message");
-                json_text_string(&t, report->findings[i].message);
-                json_text_key(&t, "remedy");
-                json_text_string(&t, report->findings[i].remedy);
+                json_text_first_member(&t, "check", string, report->findings[i].check);
+                json_text_member(&t, "result", string, check_result_to_string(report->findings[i].result));
+                json_text_member(&t, "message", string, report->findings[i].message);
+                json_text_member(&t, "remedy", string, report->findings[i].remedy);
                 json_text_literal(&t, "}");
         }
         json_text_literal(&t, "]}");

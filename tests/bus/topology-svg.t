@@ -124,6 +124,12 @@ $svg = picture('--all');
 check($svg, 'all');
 is_deeply([drawn($svg)], [sort @all], 'every device but VFs, once');
 
+# As on a terminal, a device that is reserved has the colour of one that is allocated; only the key has that of unusable ones.
+is((ctl('allocate', 'later', 'gpu=1', '--hold=600'))[0], 0, 'a reservation');
+$svg = picture();
+like($svg, qr/ fill="#7d4e00"[^>]*>gpu \x{b7} reserved</, 'is told');
+is(scalar(() = $svg =~ / fill="#ffebe9"/g), 1, 'and drawn as usable');
+
 # To a file.
 my $file = "$ENV{NODE_TMP}/node.svg";
 spew($file, 'x' x 2**20);
@@ -161,9 +167,11 @@ copy("$ENV{BUILD}/nodes/domains.tree", $odd) or die $!;
 $svg = picture('--node', $odd);
 check($svg, 'an odd name');
 is((texts($svg))[0], "Topology of a<b>&\"c'.tree", 'is the heading');
-rename $odd, "$ENV{NODE_TMP}/\xff.tree" or die $!;
-$svg = picture('--node', "$ENV{NODE_TMP}/\xff.tree");
-is((texts($svg))[0], 'Topology', 'and none where it is no text');
+for my $name ("\xff.tree", "\xef\xbf\xbf.tree") {
+        rename $odd, "$ENV{NODE_TMP}/$name" or die $!;
+        $odd = "$ENV{NODE_TMP}/$name";
+        is((texts(picture('--node', $odd)))[0], 'Topology', 'and none where it is no text of XML');
+}
 for my $name (qw(paper-testbed edge connectx gh200)) {
         my @recorded = ('--node', "$ENV{BUILD}/nodes/$name.tree", '--config', "$nodes/$name.conf");
         $svg = picture(@recorded);

@@ -323,7 +323,7 @@ TEST(test_modes) {
                 assert_int_equal(f.modes, cases[i].modes);
                 assert_int_equal(f.n_gpus, cases[i].n_gpus);
                 assert_int_equal(f.assumes_mode, cases[i].n_gpus > 0);
-                dev->mode_known = true;
+                dev->mode = CONFIDENTIAL_MODE_ON;
                 assert_false(confidential_facts(c.inv, c.config, c.a, CONFIDENTIAL_SNP).assumes_mode);
         }
 }
@@ -490,7 +490,7 @@ TEST(test_documents) {
                         if (c.inv->devices[k].class == CLASS_3D) {
                                 c.inv->devices[k].vendor = VENDOR_NVIDIA;
                                 c.inv->devices[k].device = 0x2330;
-                                c.inv->devices[k].mode_known = true;
+                                c.inv->devices[k].mode = CONFIDENTIAL_MODE_ON;
                         }
                 set_host(&c, files[i].type);
                 assert_golden(&c, NULL, files[i].name);
