@@ -206,7 +206,7 @@ static int run_step(const Run *run, const Step *s) {
 
         if (r > 0)
                 done->changed = true;
-        /* What was reported ends the run. What several devices had in common counts for a device that is gone too. */
+        /* A failure that was reported ends the run. A result of several devices counts for one that is gone, too. */
         if (r >= 0 || done->reported)
                 return r;
         if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))

@@ -23,7 +23,7 @@ int steps_check_health(const Allocation *a, StepList *steps) {
 
                 /* For mediated devices no check is needed: a GPU's driver notices a dead GPU when it creates one. */
                 if (device.instance == 0 && !has_bind(steps, device))
-                        step_list_add(steps, (Step) { .kind = STEP_CHECK_HEALTH, .device = device });
+                        step_list_add(steps, (Step) { STEP_CHECK_HEALTH, device });
         }
         step_list_move(steps, first, 0);
         return step_list_result(steps);
@@ -82,10 +82,10 @@ static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inve
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps) {
         for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
                 if (d->prior_persistence && returns_gpu(steps, d, inv))
-                        step_list_add(steps, (Step) { .kind = STEP_PERSISTENCE, .device = d->address });
+                        step_list_add(steps, (Step) { STEP_PERSISTENCE, d->address });
         for (const AllocationDevice *d = a->devices; check && d < a->devices + a->n_devices; d++)
                 if (returns_gpu(steps, d, inv))
-                        step_list_add(steps, (Step) { .kind = STEP_CHECK_GPU, .device = d->address });
+                        step_list_add(steps, (Step) { STEP_CHECK_GPU, d->address });
         return step_list_result(steps);
 }
 
@@ -107,8 +107,7 @@ int steps_clean(const Allocation *a, const Config *config, StepList *steps) {
                 if (steps->steps[i].kind == STEP_CHECK)
                         checked = i + 1;
                 if (pool)
-                        step_list_add(steps, (Step) { .kind = STEP_CLEAN,
-                                                      .device = steps->steps[i].device,
+                        step_list_add(steps, (Step) { STEP_CLEAN, steps->steps[i].device,
                                                       .clean = { pool->name, pool->cleaner } });
         }
         step_list_move(steps, n, checked);
@@ -146,8 +145,7 @@ static void stop_services(StepList *l, size_t n, const Allocation *a, const Conf
 
                 for (size_t j = 0; pool && j < pool->n_stop_services; j++)
                         if (!step_list_has_service(l, pool->stop_services[j]))
-                                step_list_add(l, (Step) { .kind = STEP_STOP_SERVICE,
-                                                          .device = l->steps[i].device,
+                                step_list_add(l, (Step) { STEP_STOP_SERVICE, l->steps[i].device,
                                                           .service = pool->stop_services[j] });
         }
 }
@@ -158,8 +156,7 @@ static void look_for_users(StepList *l, size_t n, const Allocation *a, const Con
                 const Pool *pool = pool_of_unbound(unbind, a, config);
 
                 if (pool && pool->n_stop_services > 0)
-                        step_list_add(l, (Step) { .kind = STEP_CHECK_IDLE,
-                                                  .device = unbind->device,
+                        step_list_add(l, (Step) { STEP_CHECK_IDLE, unbind->device,
                                                   .unbind = { .driver = unbind->unbind.driver,
                                                               .is_vf = unbind->unbind.is_vf } });
         }
@@ -174,8 +171,7 @@ int steps_around_services(const Allocation *a, const Config *config, StepList *s
                 look_for_users(steps, n, a, config);
         step_list_move(steps, n, 0);
         while (n_stops-- > 0)
-                step_list_add(steps, (Step) { .kind = STEP_START_SERVICE,
-                                              .device = steps->steps[n_stops].device,
+                step_list_add(steps, (Step) { STEP_START_SERVICE, steps->steps[n_stops].device,
                                               .service = steps->steps[n_stops].service });
         return step_list_result(steps);
 }
@@ -258,7 +254,7 @@ bool step_may_lack(const Step *s, int error) {
 static int add_hostdevs(StepList *steps, StepKind kind, const char *uuid, const PciAddress *devices,
                         char *const *hostdevs, size_t n) {
         for (size_t i = 0; i < n; i++)
-                step_list_add(steps, (Step) { .kind = kind, .device = devices[i], .plug = { uuid, hostdevs[i] } });
+                step_list_add(steps, (Step) { kind, devices[i], .plug = { uuid, hostdevs[i] } });
         return step_list_result(steps);
 }
 
@@ -271,7 +267,7 @@ int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices,
         steps->guest = allocation_with_all(a);
         if (!steps->guest)
                 return -ENOMEM;
-        step_list_add(steps, (Step) { .kind = STEP_FIND_PORTS, .device = devices[0], .plug = { .domain = uuid } });
+        step_list_add(steps, (Step) { STEP_FIND_PORTS, devices[0], .plug = { .domain = uuid } });
         step_list_move(steps, first, 0);
         return add_hostdevs(steps, STEP_PLUG, uuid, devices, hostdevs, n);
 }
@@ -293,12 +289,9 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
  * restore both. */
 static void strip_vf(StepList *l, const PciDevice *vf) {
         if (vf->driver)
-                step_list_add(
-                        l, (Step) { .kind = STEP_UNBIND, .device = vf->address, .unbind = { .driver = vf->driver } });
+                step_list_add(l, (Step) { STEP_UNBIND, vf->address, .unbind = { .driver = vf->driver } });
         if (vf->driver_override)
-                step_list_add(l, (Step) { .kind = STEP_OVERRIDE,
-                                          .device = vf->address,
-                                          .override = { .from = vf->driver_override } });
+                step_list_add(l, (Step) { STEP_OVERRIDE, vf->address, .override = { .from = vf->driver_override } });
 }
 
 static void remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
@@ -310,21 +303,19 @@ static void remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
         }
         /* Save MACs and GUIDs of the VFs, because not every driver restores them when VFs are created again. */
         for (size_t i = 0; pci_device_is_nic(pf) && i < pf->n_virtfns; i++)
-                step_list_add(
-                        l,
-                        (Step) { .kind = STEP_SAVE_VF_STATE, .device = pf->address, .vf = { .index = (unsigned) i } });
-        step_list_add(l, (Step) { .kind = STEP_REMOVE_VFS, .device = pf->address, .count = (unsigned) pf->n_virtfns });
+                step_list_add(l, (Step) { STEP_SAVE_VF_STATE, pf->address, .vf = { .index = (unsigned) i } });
+        step_list_add(l, (Step) { STEP_REMOVE_VFS, pf->address, .count = (unsigned) pf->n_virtfns });
 }
 
 static void change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
         /* 1. Set autoprobe before VFs are created, also by an undo: it does not affect existing VFs. */
-        step_list_add(l, (Step) { .kind = STEP_AUTOPROBE, .device = pf->address, .on = false });
+        step_list_add(l, (Step) { STEP_AUTOPROBE, pf->address, .on = false });
         /* 2. Remove existing VFs: the kernel cannot change one number directly into another, only through 0. */
         if (pf->n_virtfns > 0)
                 remove_vfs(l, inv, pf);
         /* 3. Create the VFs. */
         if (count > 0)
-                step_list_add(l, (Step) { .kind = STEP_NUMVFS, .device = pf->address, .count = count });
+                step_list_add(l, (Step) { STEP_NUMVFS, pf->address, .count = count });
 }
 
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
@@ -337,8 +328,7 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
                 change_number(l, inv, pf, count);
         for (unsigned i = 0; attributes && i < count; i++)
                 if (attributes[i].set != 0)
-                        step_list_add(l, (Step) { .kind = STEP_TRY_ATTRIBUTES,
-                                                  .device = pf->address,
+                        step_list_add(l, (Step) { STEP_TRY_ATTRIBUTES, pf->address,
                                                   .vf = { .index = i, .attributes = attributes[i] } });
         return step_list_finish(l, ret);
 }

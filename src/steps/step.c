@@ -132,8 +132,7 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {
 
 int steps_check_unused(const Allocation *a, StepList *steps) {
         for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
-                step_list_add(steps, (Step) { .kind = STEP_CHECK_UNUSED,
-                                              .device = d->address,
+                step_list_add(steps, (Step) { STEP_CHECK_UNUSED, d->address,
                                               .unused = { .mdev = *d->mdev ? d->mdev : NULL, .is_vf = d->is_vf } });
         return step_list_result(steps);
 }
@@ -255,8 +254,7 @@ static void give(StepList *l, StepKind kind, const AllocationDevice *d, const Pc
                  const VfAttributes *attributes) {
         if (attributes->set != 0)
                 step_list_add(l,
-                              (Step) { .kind = kind,
-                                       .device = d->physfn,
+                              (Step) { kind, d->physfn,
                                        .vf = { .index = vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN,
                                                .attributes = *attributes,
                                                .address = d->address } });
@@ -295,8 +293,7 @@ static void set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *in
                 return;
         if (vf->mdev_parent && vgpu_types_find_id(vf->vgpu_types, d->vgpu_type, &t) && t.directory)
                 name = string_format("%.*s", (int) t.directory_length, t.directory);
-        step_list_add(l, (Step) { .kind = STEP_VGPU,
-                                  .device = d->address,
+        step_list_add(l, (Step) { STEP_VGPU, d->address,
                                   .vgpu = { .wanted = wanted,
                                             .type = d->vgpu_type,
                                             .name = name,
@@ -304,17 +301,16 @@ static void set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *in
 }
 
 static void add_override(StepList *l, const AllocationDevice *d, const char *from, const char *to, bool unlocks) {
-        step_list_add(l, (Step) { .kind = STEP_OVERRIDE,
-                                  .device = d->address,
-                                  .override = { .from = from, .to = to, .unlocks = unlocks } });
+        step_list_add(l,
+                      (Step) { STEP_OVERRIDE, d->address, .override = { .from = from, .to = to, .unlocks = unlocks } });
 }
 
 static void add_bind(StepList *l, const AllocationDevice *d, const char *driver) {
-        step_list_add(l, (Step) { .kind = STEP_BIND, .device = d->address, .driver = driver });
+        step_list_add(l, (Step) { STEP_BIND, d->address, .driver = driver });
 }
 
 static void add_switch(StepList *l, StepKind kind, const AllocationDevice *d, bool on) {
-        step_list_add(l, (Step) { .kind = kind, .device = d->address, .on = on });
+        step_list_add(l, (Step) { kind, d->address, .on = on });
 }
 
 /* Adds steps that keep the device awake. An idle device on a VFIO driver is suspended, and some devices do not resume
@@ -354,8 +350,7 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 Present now = present(a, d, inv);
 
                 if (now.with_host && d->vgpu_type == 0)
-                        step_list_add(l, (Step) { .kind = STEP_UNBIND,
-                                                  .device = d->address,
+                        step_list_add(l, (Step) { STEP_UNBIND, d->address,
                                                   .unbind = { .driver = now.driver,
                                                               .instead = allocation_driver(a, d),
                                                               .is_vf = d->is_vf,
@@ -390,8 +385,7 @@ static void add_release_step(StepList *l, StepKind kind, const Allocation *a, co
         if (kind == STEP_OVERRIDE && returns && d->prior_driver)
                 add_override(l, d, now->override, d->prior_driver, false);
         if (kind == STEP_UNBIND && returns && now->on_vfio)
-                step_list_add(l, (Step) { .kind = kind,
-                                          .device = d->address,
+                step_list_add(l, (Step) { kind, d->address,
                                           .unbind = { .driver = now->driver,
                                                       .instead = d->prior_driver,
                                                       .checks_closed = true } });
@@ -454,10 +448,8 @@ static void restore_attributes(StepList *l, const AllocationDevice *d, const Inv
 static void scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
                 return;
-        step_list_add(l, (Step) { .kind = STEP_RESET, .device = d->address, .reset = { .checks_closed = true } });
-        step_list_add(l, (Step) { .kind = STEP_CHECK,
-                                  .device = d->address,
-                                  .check = { .compares = d->has_fatal, .fatal = d->fatal } });
+        step_list_add(l, (Step) { STEP_RESET, d->address, .reset = { .checks_closed = true } });
+        step_list_add(l, (Step) { STEP_CHECK, d->address, .check = { .compares = d->has_fatal, .fatal = d->fatal } });
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
