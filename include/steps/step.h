@@ -132,12 +132,18 @@ typedef enum StepLimit {
         STEP_LIMIT_QUESTION, /* at least StepList.question_sec */
 } StepLimit;
 
+typedef enum StepFailure {
+        STEP_FAILS_RUN,
+        STEP_FAILS_DEVICE, /* the device gets no further steps, and the run continues. The step is not undone */
+        STEP_FAILS_ALONE,  /* only reported; the step is not undone */
+} StepFailure;
+
 /* What is the same for all steps of a kind, except how they are run and undone (host/executor-run.h). */
 typedef struct StepProperties {
         StepSubject subject;
         StepLimit limit;
+        StepFailure failure;
         bool alone;         /* runs alone; see steps_set_chains() */
-        bool fails_device;  /* a failure condemns the device but does not end the run, and the step is not undone */
         uint8_t strings[2]; /* offsets in Step; 0: none */
 } StepProperties;
 extern const StepProperties step_properties[_STEP_KIND_MAX];

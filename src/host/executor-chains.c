@@ -177,7 +177,7 @@ static void give_up(Leader *l, Lane *lane) {
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
                 report_step(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
                 *l->run.stop = true;
-        } else if (doing == DOING_STEP && step_properties[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES)
+        } else if (doing == DOING_STEP && step_properties[s->kind].failure == STEP_FAILS_DEVICE)
                 condemn(l, at);
         else {
                 l->timed_out = true;

@@ -180,7 +180,7 @@ static int report_found(const Run *run) {
 
 bool run_device_has_failed(const Run *run, PciAddress device, const Step *before) {
         for (const Step *s = run->steps->steps; s < before; s++)
-                if (step_result(run, s)->device_failed && s->kind != STEP_TRY_ATTRIBUTES &&
+                if (step_result(run, s)->device_failed && step_properties[s->kind].failure == STEP_FAILS_DEVICE &&
                     pci_address_equal(step_failed_device(s), device))
                         return true;
         return false;
@@ -192,11 +192,9 @@ bool run_leaves_out(const Run *run, const Step *s) {
 
 void run_report_device_failed(const Run *run, const Step *s, int error) {
         const StepResult *done = step_result(run, s);
+        const Report r = { REPORT_DEVICE_FAILED, .error = error, .status = done->status, .found = done->found };
 
-        run_report(
-                run, s,
-                (Report) {
-                        .kind = REPORT_DEVICE_FAILED, .error = error, .found = done->found, .status = done->status });
+        run_report(run, s, r);
 }
 
 /* Runs a step of any kind. */
@@ -211,7 +209,7 @@ static int run_step(const Run *run, const Step *s) {
                 return r;
         if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))
                 return 0;
-        done->device_failed = step_properties[s->kind].fails_device;
+        done->device_failed = step_properties[s->kind].failure != STEP_FAILS_RUN;
         return r;
 }
 
