@@ -3,47 +3,43 @@
 
 /*
  * The changes to hardware as an ordered list of single steps. The functions below make the list, and host/executor.h
- * runs it. The undo of a step swaps `from` and `to`; where `from` is NULL, the undo restores what the executor found. A
- * reset has no undo. Each step names the state that it reaches. A step whose state is already reached is skipped, so a
- * list can be run again after a crash.
+ * runs it. A step is a kind, and the values that the kind needs: each names the state that the step reaches, and for an
+ * undo the state before it. A reset has no undo. A step whose state is already reached is skipped, so a list can be run
+ * again after a crash.
  */
 
 #include "config/config.h"
 #include "ledger/allocation.h"
 
 typedef enum StepKind {
-        STEP_OVERRIDE,   /* set driver_override to `to` (before: `from`); NULL: not set */
-        STEP_UNBIND,     /* unbind from the driver `from`; a device on the driver `to` (may be NULL) needs no unbind */
-        STEP_RUNTIME_PM, /* set power/control to `to` (before: `from`): "on" or "auto" */
-        STEP_D3COLD,     /* set d3cold_allowed to `to` (before: `from`): "0" or "1" */
-        STEP_BIND, /* write drivers_probe until the device is bound to the driver `to`; its driver_override is set */
-        STEP_AUTOPROBE,     /* set sriov_drivers_autoprobe to `to` (before: `from`): "0" or "1" */
-        STEP_SAVE_VF_STATE, /* record the attributes of the VF with index vf for an undo; changes nothing */
-        STEP_REMOVE_VFS,    /* set sriov_numvfs from the count `from` to "0"; the VFs are unbound already */
-        STEP_NUMVFS,        /* set sriov_numvfs from "0" to the count `to` */
-        STEP_RESET, /* reset through sysfs. `to`: write this method to reset_method first, and `from` afterwards; NULL:
-                       leave reset_method */
-        STEP_CHECK, /* check that config space answers and that the fatal error count is at most `from`; NULL: do not
-                       compare */
-        STEP_ATTRIBUTES, /* set the attributes of the VF with index vf of the PF to the text `to` (before: `from`; NULL:
-                            as found) */
+        STEP_OVERRIDE,   /* set driver_override */
+        STEP_UNBIND,     /* unbind the device from a driver */
+        STEP_RUNTIME_PM, /* set power/control: "on" or "auto" */
+        STEP_D3COLD,     /* set d3cold_allowed */
+        STEP_BIND,       /* write drivers_probe until the device is bound to the driver; its driver_override is set */
+        STEP_AUTOPROBE,  /* set sriov_drivers_autoprobe */
+        STEP_SAVE_VF_STATE,        /* record the attributes of the VF for an undo; changes nothing */
+        STEP_REMOVE_VFS,           /* set sriov_numvfs from a count to 0; the VFs are unbound already */
+        STEP_NUMVFS,               /* set sriov_numvfs from 0 to a count */
+        STEP_RESET,                /* reset through sysfs */
+        STEP_CHECK,                /* check that config space answers, and compare the count of fatal errors */
+        STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores those that were found */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
-        STEP_CLEAN,                /* run the cleaner `to` once for all devices of the pool `from` in this list */
-        STEP_STOP_SERVICE,         /* stop the systemd unit `to` if it is active; device is one that the unit may use */
-        STEP_START_SERVICE,        /* start the unit `to` again if this list or an earlier one stopped it */
-        STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to the host driver `from` */
-        STEP_MAKE_REGION,   /* create the shared memory region on its node, readable and writable for the group `to` */
-        STEP_REMOVE_REGION, /* wipe and remove the shared memory region */
-        STEP_FIND_PORTS, /* find a free port in the domain `from` (a UUID) for the device of each STEP_PLUG; if there is
-                            no domain, the STEP_PLUG steps do nothing */
-        STEP_PLUG,       /* attach the <hostdev> `to` to the domain `from` */
-        STEP_UNPLUG,     /* detach the <hostdev> `to` from the domain `from`; done if the domain does not have it */
-        STEP_VGPU, /* set the vGPU of the VF to `to` (before: `from`): the id of a type, "TYPE/UUID" for a mediated
-                      device, or "0" for no vGPU */
-        STEP_CHECK_UNUSED, /* wait until no process has the device, on its VFIO driver, open; with `from`, the UUID of
-                              its mediated device, that one. With may_lack, check once and do not wait */
+        STEP_CLEAN,                /* run the cleaner of a pool once for all devices of the pool in this list */
+        STEP_STOP_SERVICE,         /* stop the systemd unit if it is active; device is one that the unit may use */
+        STEP_START_SERVICE,        /* start the unit again if this list or an earlier one stopped it */
+        STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
+        STEP_MAKE_REGION,          /* create the shared memory region on its node */
+        STEP_REMOVE_REGION,        /* wipe and remove the shared memory region */
+        STEP_FIND_PORTS, /* find a free port in the domain for the device of each STEP_PLUG; if there is no domain, the
+                            STEP_PLUG steps do nothing */
+        STEP_PLUG,       /* attach the device to the domain */
+        STEP_UNPLUG,     /* detach the device from the domain; done if the domain does not have it */
+        STEP_VGPU,       /* create or remove a vGPU, of a VF or as a mediated device */
+        STEP_CHECK_UNUSED, /* wait until no process has the device, on its VFIO driver, open. With may_lack, check once
+                              and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
@@ -55,47 +51,135 @@ typedef enum StepKind {
 
 #define STEP_VF_UNKNOWN (~0U)
 
+/* The strings belong to the list that has the step. */
 typedef struct Step {
         StepKind kind;
-        PciAddress device;
-        char *from, *to;
-        /*
-         * For STEP_SAVE_VF_STATE and the steps that set attributes, device is the PF and vf the index of the VF.
-         * STEP_VF_UNKNOWN makes the step fail. STEP_RESTORE has the VF's address in target. For STEP_CHECK_IDLE,
-         * STEP_CHECK_UNUSED and a STEP_UNBIND with checks_idle, vf is 1 if the device is a VF, else 0.
-         */
-        unsigned vf;
-        PciAddress target;
-        unsigned partition; /* only for STEP_ACTIVATE and STEP_DEACTIVATE, which have no device */
+        PciAddress device; /* not of steps for shared memory or a partition */
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: when the step fails as step_may_lack() says, the
          * earlier steps stay done. The step does not wait for a device and holds no lock of it. */
         bool may_lack;
-        bool may_lack_method; /* only for STEP_RESET: the device may have no reset method */
-        bool may_stay;        /* only for STEP_RESET: the step also succeeds if no reset method works */
-        bool checks_idle;     /* only for STEP_UNBIND from a host driver: first check that no process uses the device */
-        bool checks_closed;   /* only for STEP_RESET and STEP_UNBIND of a device on its VFIO driver: first check that no
-                                 process has it open */
-        uint32_t gpu_node;    /* only with checks_idle: N + 1 for the GPU's /dev/nvidiaN; 0 unknown */
-        bool unlocks;   /* only for STEP_OVERRIDE: release the unbind lock of the GPU that an interrupted job may have
-                           left */
         bool skipped;   /* the job found at its start that this step is not needed */
         unsigned chain; /* number of the chain, from 1, set by steps_set_chains(); 0 for a step that runs alone */
-        Region region;  /* only for STEP_MAKE_REGION and STEP_REMOVE_REGION, which have no device */
+        union {
+                struct {                       /* STEP_OVERRIDE */
+                        const char *from, *to; /* NULL: not set */
+                        bool unlocks; /* release the unbind lock of the GPU that an interrupted job may have left */
+                } override;
+                struct { /* STEP_UNBIND, STEP_CHECK_IDLE */
+                        const char *driver;
+                        const char *instead; /* a device on this driver (may be NULL) needs no unbind */
+                        bool is_vf;
+                        bool checks_idle;   /* driver is a host driver: first check that no process uses the device */
+                        bool checks_closed; /* driver is a VFIO driver: first check that no process has it open */
+                        uint32_t gpu_node;  /* only with checks_idle: N + 1 for the GPU's /dev/nvidiaN; 0 unknown */
+                } unbind;
+                const char *driver; /* STEP_BIND */
+                bool on; /* STEP_RUNTIME_PM, STEP_D3COLD, STEP_AUTOPROBE: "on" or 1. The undo sets the other value */
+                unsigned count;               /* STEP_REMOVE_VFS, STEP_NUMVFS: the number of VFs */
+                struct {                      /* STEP_RESET */
+                        ResetMethod method;   /* written to reset_method first, unless it is RESET_METHOD_DEFAULT */
+                        const char *before;   /* written to reset_method afterwards; NULL: nothing is */
+                        bool may_lack_method; /* the device may have no reset method */
+                        bool may_stay;        /* the step also succeeds if no reset method works */
+                        bool checks_closed;   /* as of STEP_UNBIND */
+                } reset;
+                struct { /* STEP_CHECK */
+                        bool compares;
+                        uint32_t fatal; /* fails when the device has had more fatal errors by now */
+                } check;
+                struct {                /* STEP_SAVE_VF_STATE and the steps that set attributes; device is the PF */
+                        unsigned index; /* STEP_VF_UNKNOWN makes the step fail */
+                        VfAttributes attributes;
+                        PciAddress address; /* only of STEP_RESTORE */
+                } vf;
+                struct { /* STEP_CLEAN */
+                        const char *pool, *command;
+                } clean;
+                const char *service; /* STEP_STOP_SERVICE, STEP_START_SERVICE: the systemd unit */
+                struct {             /* STEP_MAKE_REGION, STEP_REMOVE_REGION */
+                        Region region;
+                        const char *group; /* may read and write it; NULL: none */
+                } memory;
+                struct {                     /* STEP_FIND_PORTS, STEP_PLUG, STEP_UNPLUG */
+                        const char *domain;  /* its UUID */
+                        const char *hostdev; /* text of the <hostdev>; not of STEP_FIND_PORTS */
+                } plug;
+                struct { /* STEP_VGPU */
+                        bool wanted;
+                        unsigned type;
+                        const char *name; /* directory of the type in sysfs; NULL: none, or unknown */
+                        const char *mdev; /* UUID of the mediated device; NULL for a vGPU of a VF */
+                } vgpu;
+                struct {                  /* STEP_CHECK_UNUSED */
+                        const char *mdev; /* UUID of the mediated device of the device; NULL: none */
+                        bool is_vf;
+                } unused;
+                unsigned partition; /* STEP_ACTIVATE, STEP_DEACTIVATE */
+        };
 } Step;
 
+typedef enum StepSubject {
+        STEP_OF_DEVICE,
+        STEP_OF_ATTRIBUTES, /* of a VF */
+        STEP_OF_SERVICE,
+        STEP_OF_REGION,
+        STEP_OF_PARTITION,
+} StepSubject;
+
+typedef enum StepLimit {
+        STEP_LIMIT_JOB,      /* JobTimeoutSec= */
+        STEP_LIMIT_SLOW,     /* a multiple of it */
+        STEP_LIMIT_QUESTION, /* at least StepList.question_sec */
+} StepLimit;
+
+typedef enum StepFailure {
+        STEP_FAILS_RUN,
+        STEP_FAILS_DEVICE, /* the device gets no further steps, and the run continues. The step is not undone */
+        STEP_FAILS_ALONE,  /* only reported; the step is not undone */
+} StepFailure;
+
+/* What is the same for all steps of a kind, except how they are run and undone (host/executor-run.h). */
+typedef struct StepProperties {
+        StepSubject subject;
+        StepLimit limit;
+        StepFailure failure;
+        bool alone;         /* runs alone; see steps_set_chains() */
+        uint8_t strings[2]; /* offsets in Step; 0: none */
+} StepProperties;
+extern const StepProperties step_properties[_STEP_KIND_MAX];
+
 static inline bool step_gives_attributes(const Step *s) {
-        return s->kind == STEP_ATTRIBUTES || s->kind == STEP_SUPPORTED_ATTRIBUTES || s->kind == STEP_TRY_ATTRIBUTES ||
-               s->kind == STEP_RESTORE;
+        return step_properties[s->kind].subject == STEP_OF_ATTRIBUTES;
+}
+
+static inline bool step_is_of_service(const Step *s) {
+        return step_properties[s->kind].subject == STEP_OF_SERVICE;
+}
+
+static inline bool step_is_of_region(const Step *s) {
+        return step_properties[s->kind].subject == STEP_OF_REGION;
+}
+
+static inline bool step_is_of_fabric(const Step *s) {
+        return step_properties[s->kind].subject == STEP_OF_PARTITION;
+}
+
+/* Returns true when the step acts on a device, not on a service, shared memory or an NVLink partition. */
+static inline bool step_has_device(const Step *s) {
+        return step_properties[s->kind].subject <= STEP_OF_ATTRIBUTES;
 }
 
 /* Returns the device that is quarantined when the step fails. */
 static inline PciAddress step_failed_device(const Step *s) {
-        return s->kind == STEP_RESTORE ? s->target : s->device;
+        return s->kind == STEP_RESTORE ? s->vf.address : s->device;
 }
 
 typedef struct StepList {
         Step *steps;
         size_t n;
+        char **strings; /* of the steps */
+        size_t n_strings;
+        bool lacks_memory;          /* a step or a string could not be added */
         bool skips_missing_devices; /* steps for a device that has left the node count as done */
         bool reports_found_state;   /* before the first write, the executor reports the attributes of the VFs, the
                                        services to be stopped and the GPUs in persistence mode, and waits until the report
@@ -118,19 +202,20 @@ typedef struct StepList {
 StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
-int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to);
+/* Adds the step with copies of its strings. Failure is noted in lacks_memory, which the functions below return as
+ * -ENOMEM. */
+void step_list_add(StepList *l, Step s);
+/* Replaces *s, which may be NULL, by a copy that the list owns. */
+void step_list_own(StepList *l, const char **s);
+/* Returns 0 or -ENOMEM. */
+int step_list_result(const StepList *l);
+/* Sets *ret to the list, or frees it when it lacks steps. 0 or -ENOMEM. */
+int step_list_finish(StepList *l, StepList **ret);
 void step_list_remove(StepList *l, size_t i);
 /* Moves the steps from index first to the end of the list to the position `to`, which is at most first. */
 void step_list_move(StepList *l, size_t first, size_t to);
 /* Adds the devices of the steps to the array, sorts it and removes duplicates. 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
-
-/* Adds a step that sets the attributes *to; adds none when these are empty. 0 or -ENOMEM. */
-int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to);
-
-/* Removes from a STEP_SUPPORTED_ATTRIBUTES the attributes that the PF does not offer, that is, which are not set in
- * found. 0 or -ENOMEM. */
-int step_keep_supported(Step *s, const VfAttributes *found);
 
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
@@ -216,14 +301,12 @@ int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, Ste
  * StepList.checks_health if it is bound by the steps, otherwise by a step of its own. 0 or -ENOMEM.
  */
 int steps_check_health(const Allocation *a, StepList *steps);
-bool step_is_of_service(const Step *s);
 /*
  * steps_make_regions() creates the shared memory of the allocation before all other steps, because that takes longest
  * and fails most often. steps_remove_regions() removes the shared memory at the end. 0 or -ENOMEM.
  */
 int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
-bool step_is_of_region(const Step *s);
 /*
  * With Manager= in the configuration: steps_activate() activates the allocation's NVLink partition after all other
  * steps, when the GPUs are bound; steps_deactivate() deactivates it before all other steps. again: a guest may have the
@@ -232,15 +315,12 @@ bool step_is_of_region(const Step *s);
  */
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
-bool step_is_of_fabric(const Step *s);
 /* Returns true if the job still succeeds when the step fails with this negative errno: the step and those after it are
  * left out, and the earlier ones stay done. The causes are that a process has a device open or may have one open, and
  * that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
 bool step_may_lack(const Step *s, int error);
 /* Adds a STEP_CHECK_UNUSED for each device of `a`. 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
-/* Returns true when the step acts on a device, not on a service, shared memory or an NVLink partition. */
-bool step_has_device(const Step *s);
 bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);

@@ -20,11 +20,13 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu) {
 void manager_note_gpus(const Manager *m, StepList *steps) {
         for (size_t i = 0; i < steps->n; i++) {
                 Step *s = &steps->steps[i];
-                const PciDevice *dev = s->checks_idle ? inventory_find(m->host.inventory, s->device) : NULL;
+                const PciDevice *dev = s->kind == STEP_UNBIND && s->unbind.checks_idle
+                                               ? inventory_find(m->host.inventory, s->device)
+                                               : NULL;
 
                 /* An unknown minor becomes 0, because NVIDIA_MINOR_UNKNOWN + 1 is 0. */
                 if (dev)
-                        s->gpu_node = manager_gpu_minor(m, dev) + 1;
+                        s->unbind.gpu_node = manager_gpu_minor(m, dev) + 1;
         }
 }
 

@@ -104,7 +104,7 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
 /* Adds the GPU's device node to its kernel_names when the minor is known, otherwise removes it. Does nothing for a
  * device that is no GPU. */
 void manager_name_gpu(const Manager *m, PciDevice *dev);
-/* Sets Step.gpu_node of the steps that check whether a GPU is idle. */
+/* Sets gpu_node of the steps that check whether a GPU is idle. */
 void manager_note_gpus(const Manager *m, StepList *steps);
 /* Drops the minor of the GPU, which is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);

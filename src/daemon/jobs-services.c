@@ -86,12 +86,10 @@ static bool has_job(const JobQueue *q, const char *name) {
 
 /* Adds steps that start the services in the reverse order of their stops. */
 static int add_steps(const JobQueue *q, StepList *l) {
-        int r = 0;
-
-        for (size_t i = q->n_stopped; r == 0 && i-- > 0;)
+        for (size_t i = q->n_stopped; i-- > 0;)
                 if (!has_job(q, q->stopped[i]))
-                        r = step_list_add(l, STEP_START_SERVICE, (PciAddress) { 0 }, NULL, q->stopped[i]);
-        return r;
+                        step_list_add(l, (Step) { .kind = STEP_START_SERVICE, .service = q->stopped[i] });
+        return step_list_result(l);
 }
 
 void manager_start_services(Manager *m) {
@@ -111,7 +109,7 @@ static JobResult start_finished(Manager *m, Job *job, JobResult result) {
         const StepList *l = job->steps;
 
         for (size_t i = 0; result == JOB_DONE && i < l->n; i++)
-                if (services_have(&m->jobs, l->steps[i].to)) {
+                if (services_have(&m->jobs, l->steps[i].service)) {
                         job_set_message(job, "systemd could not be asked; the next start of the daemon tries again.");
                         return JOB_FAILED;
                 }

@@ -146,15 +146,15 @@ static void on_report(Job *job, Step *step, const Report *report) {
         case REPORT_FOUND:
                 /* The child does the same in its own copy of the steps; this copy is for found(). */
                 if (step->kind == STEP_SUPPORTED_ATTRIBUTES)
-                        (void) step_keep_supported(step, &report->found);
+                        vf_attributes_keep(&step->vf.attributes, report->found.set);
                 job->kind->found(m, job, step, &report->found);
                 break;
         case REPORT_ACTIVE:
-                job->unnoted = services_add(&m->jobs, step->to) < 0 || job->unnoted;
+                job->unnoted = services_add(&m->jobs, step->service) < 0 || job->unnoted;
                 break;
         case REPORT_STARTED:
         case REPORT_NOT_STARTED:
-                services_started(&m->jobs, m->store, step->to, report->kind == REPORT_STARTED, report->error);
+                services_started(&m->jobs, m->store, step->service, report->kind == REPORT_STARTED, report->error);
                 break;
         case REPORT_HEALTH:
                 manager_found_health(m, job, step, &report->health);

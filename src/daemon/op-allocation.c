@@ -322,8 +322,9 @@ void manager_report_unknown_regions(const Manager *m) {
 
 void manager_keep_shared(Manager *m, Job *job) {
         for (Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
-                const SharedRegion *shared =
-                        s->kind == STEP_REMOVE_REGION ? ledger_find_region(m->host.ledger, s->region.name) : NULL;
+                const SharedRegion *shared = s->kind == STEP_REMOVE_REGION
+                                                     ? ledger_find_region(m->host.ledger, s->memory.region.name)
+                                                     : NULL;
 
                 if (shared && shared->n_members > 1)
                         s->skipped = true;

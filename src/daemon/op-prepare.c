@@ -15,7 +15,7 @@ static AllocationDevice *find_vf(const Manager *m, Allocation *a, const Step *st
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
 
                 if (dev && a->devices[i].is_vf && pci_address_equal(a->devices[i].physfn, step->device) &&
-                    dev->vf_index == (int) step->vf)
+                    dev->vf_index == (int) step->vf.index)
                         return &a->devices[i];
         }
         return NULL;

@@ -207,20 +207,20 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
 static void record_done(Manager *m, const Job *job, PciAddress pf) {
         const StepList *steps = job->steps;
         const char *address = job->subject;
-        const char *from = NULL, *to = NULL;
+        unsigned from = 0, to = 0;
 
         for (size_t i = 0; i < steps->n; i++) {
                 if (steps->steps[i].kind == STEP_REMOVE_VFS)
-                        from = steps->steps[i].from;
+                        from = steps->steps[i].count;
                 if (steps->steps[i].kind == STEP_NUMVFS)
-                        to = steps->steps[i].to;
+                        to = steps->steps[i].count;
         }
-        if (from && to)
-                note_event(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %s to %s.", address,
+        if (from > 0 && to > 0)
+                note_event(m, HISTORY_VFS_CHANGED, pf, NULL, "Changed the number of VFs of %s from %u to %u.", address,
                            from, to);
-        else if (from)
+        else if (from > 0)
                 note_event(m, HISTORY_VFS_REMOVED, pf, NULL, "Removed the VFs of %s.", address);
-        else if (to)
+        else if (to > 0)
                 note_event(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
@@ -237,7 +237,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
 static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
-        log_full(LOG_WARNING, 0, &fields, "VF %u of %s keeps the attributes it was created with: %s", step->vf,
+        log_full(LOG_WARNING, 0, &fields, "VF %u of %s keeps the attributes it was created with: %s", step->vf.index,
                  fields.device, message);
 }
 

@@ -20,12 +20,12 @@ static int set_if_present(const Sysfs *fs, const char *path, const char *value) 
         return r == -ENOENT ? 0 : r;
 }
 
-int power_set_control(const Sysfs *fs, PciAddress address, const char *value) {
-        return set_if_present(fs, PCI_PATH(address, "power/control"), value);
+int power_set_control(const Sysfs *fs, PciAddress address, bool on) {
+        return set_if_present(fs, PCI_PATH(address, "power/control"), on ? "on" : "auto");
 }
 
-int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value) {
-        return set_if_present(fs, PCI_PATH(address, "d3cold_allowed"), value);
+int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed) {
+        return set_if_present(fs, PCI_PATH(address, "d3cold_allowed"), allowed ? "1" : "0");
 }
 
 /*
@@ -171,7 +171,7 @@ static int keep_awake(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
         _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);
 
-        return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, "on") : 0;
+        return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, true) : 0;
 }
 
 /* Probes the device, whose override must be the driver. */

@@ -15,10 +15,9 @@
  * sysfs-bus-pci for d3cold_allowed). Also returns 0 when the kernel has no such file.
  */
 
-/* value: "on" or "auto". A write of "on" resumes the device. */
-int power_set_control(const Sysfs *fs, PciAddress address, const char *value);
-/* value: "0" or "1". */
-int power_set_d3cold(const Sysfs *fs, PciAddress address, const char *value);
+/* Sets "on", which resumes the device, or "auto". */
+int power_set_control(const Sysfs *fs, PciAddress address, bool on);
+int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed);
 
 /* Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci). */
 

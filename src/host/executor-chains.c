@@ -132,15 +132,15 @@ static void condemn(const Leader *l, size_t at) {
         const Step *s = &steps->steps[at];
 
         l->run.done[at].device_failed = true;
-        run_report_device_failed(&l->run, at, -ETIMEDOUT);
+        run_report_device_failed(&l->run, s, -ETIMEDOUT);
         for (size_t i = 0; s->chain > 0 && i < steps->n; i++) {
                 PciAddress device = step_failed_device(&steps->steps[i]);
 
                 if (steps->steps[i].chain != s->chain || l->run.done[i].begun ||
-                    run_device_has_failed(&l->run, device, steps->n))
+                    run_device_has_failed(&l->run, device, steps->steps + steps->n))
                         continue;
                 l->run.done[i].device_failed = true;
-                run_report_device_failed(&l->run, i, -ECANCELED);
+                run_report_device_failed(&l->run, &steps->steps[i], -ECANCELED);
         }
 }
 
@@ -180,7 +180,7 @@ static void give_up(Leader *l, Lane *lane) {
         if (doing == DOING_STEP && step_may_lack(s, -ETIMEDOUT)) {
                 report_step(l, (Report) { .kind = REPORT_LACKING, .error = -ETIMEDOUT }, at);
                 *l->run.stop = true;
-        } else if (doing == DOING_STEP && step_actions[s->kind].fails_device && s->kind != STEP_TRY_ATTRIBUTES)
+        } else if (doing == DOING_STEP && step_properties[s->kind].failure == STEP_FAILS_DEVICE)
                 condemn(l, at);
         else {
                 l->timed_out = true;

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks that a device is idle: before a run unbinds it, and after a guest has given it back. */
 
-#include "executor-idle.h"
-
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <time.h>
 
+#include "executor-run.h"
 #include "host/nvidia.h"
 #include "host/pcipath.h"
-#include "steps/step.h"
 #include "util/clock.h"
 #include "util/strings.h"
 
@@ -26,107 +23,79 @@ static int read_group(const Sysfs *fs, PciAddress device) {
                        : -1;
 }
 
-static void describe_user(const Holder *holder, char *buf, size_t size) {
-        (void) snprintf(buf, size, "%s is in use by %s. %s", holder->subject, holder->text, holder->remedy);
+static bool is_of_nvidia(const char *driver) {
+        return streq_ptr(driver, NVIDIA_DRIVER);
 }
 
-static bool has_nvidia_driver(const Step *s) {
-        return s->from && streq(s->from, NVIDIA_DRIVER);
+static HolderQuery make_query(const Run *run, const Step *s, const char *driver) {
+        HolderQuery query = { .address = s->device,
+                              .group = -1,
+                              .driver = driver,
+                              .is_vf = s->kind != STEP_BIND && s->unbind.is_vf,
+                              .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
+
+        /* Reading the minor may resume the GPU. The daemon already knows the minor of a GPU to unbind. */
+        if (s->kind == STEP_UNBIND)
+                query.nvidia_minor = s->unbind.gpu_node - 1;
+        else if (is_of_nvidia(driver))
+                query.nvidia_minor = nvidia_read_minor(run->fs, s->device);
+        return query;
 }
 
-/* NVIDIA's driver takes the memory of a GPU offline when the last process closes the GPU. As find_user(). */
-static int find_online_memory(const Sysfs *fs, const Step *s, size_t n, char *buf, size_t size) {
+static int fail_with_user(const Run *run, const Step *s, const Holder *holder) {
+        return run_fail(run, s, -EBUSY, "%s is in use by %s. %s", holder->subject, holder->text, holder->remedy);
+}
+
+/* Looks for users of n devices. Returns 0 when there are none, or a negative errno after a report. */
+static int find_user(const Run *run, const Step *s, const HolderQuery *queries, size_t n) {
+        Holder holder;
+        int r = holders_find(run->fs, queries, n, &holder);
+
+        if (r != 0)
+                return r > 0 ? fail_with_user(run, s, &holder) : run_fail(run, s, r, "%s", "");
+        /* NVIDIA's driver takes the memory of a GPU offline when the last process closes the GPU. */
         for (size_t i = 0; i < n; i++) {
                 bool online;
                 int node;
 
-                if (!has_nvidia_driver(&s[i]) || !nvidia_read_memory(fs, s[i].device, &node, &online) || !online)
-                        continue;
-                (void) snprintf(buf, size, "The host has the memory of %s online, as NUMA node %d.",
-                                PCI_ADDRESS_STR(s[i].device), node);
-                return 1;
+                if (is_of_nvidia(queries[i].driver) &&
+                    nvidia_read_memory(run->fs, queries[i].address, &node, &online) && online)
+                        return run_fail(run, s, -EBUSY, "The host has the memory of %s online, as NUMA node %d.",
+                                        PCI_ADDRESS_STR(queries[i].address), node);
         }
         return 0;
 }
 
-/* Looks for users of the devices of n steps. is_locked: no process can have the devices open. Returns 1 and a sentence
- * in buf when a device is in use, 0 when none is, or a negative errno. */
-static int find_user(const Sysfs *fs, const Step *s, size_t n, bool is_locked, char *buf, size_t size) {
-        _cleanup_free_ HolderQuery *queries = calloc(n, sizeof(*queries));
-        Holder holder;
-        int r;
+int run_check_idle(const Run *run, const Step *s) {
+        const Step *const end = run->steps->steps + run->steps->n;
+        _cleanup_free_ HolderQuery *queries = calloc((size_t) (end - s), sizeof(*queries));
+        size_t n = 0;
 
         if (!queries)
                 return -ENOMEM;
-        for (size_t i = 0; i < n; i++) {
-                queries[i] = (HolderQuery) { .address = s[i].device,
-                                             .group = -1,
-                                             .driver = s[i].from,
-                                             .is_vf = s[i].vf > 0,
-                                             .nvidia_minor = NVIDIA_MINOR_UNKNOWN,
-                                             .is_locked = is_locked };
-                /* Reading the minor may resume the GPU. The daemon already knows the minor of a GPU to unbind. */
-                if (s[i].checks_idle)
-                        queries[i].nvidia_minor = s[i].gpu_node - 1;
-                else if (has_nvidia_driver(&s[i]))
-                        queries[i].nvidia_minor = nvidia_read_minor(fs, s[i].device);
-        }
-        r = holders_find(fs, queries, n, &holder);
-        if (r > 0)
-                describe_user(&holder, buf, size);
-        return r == 0 ? find_online_memory(fs, s, n, buf, size) : r;
-}
-
-/* found: the result of find_user(), with the sentence in failed->message. */
-static int report_user(Report *failed, int found, ReportFunction report, void *userdata) {
-        if (found == 0)
-                return 0;
-        failed->error = found > 0 ? -EBUSY : found;
-        (void) report(failed, userdata);
-        return failed->error;
-}
-
-int devices_check_idle(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
-        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
-        size_t n = 0;
-
         /* The check of the preceding step covered this device. */
-        if (i > 0 && steps->steps[i - 1].kind == STEP_CHECK_IDLE)
+        if (s > run->steps->steps && s[-1].kind == STEP_CHECK_IDLE)
                 return 0;
-        while (i + n < steps->n && steps->steps[i + n].kind == STEP_CHECK_IDLE)
-                n++;
-        return report_user(&failed, find_user(fs, &steps->steps[i], n, false, failed.message, sizeof(failed.message)),
-                           report, userdata);
+        for (; s + n < end && s[n].kind == STEP_CHECK_IDLE; n++)
+                queries[n] = make_query(run, &s[n], s[n].unbind.driver);
+        return find_user(run, s, queries, n);
 }
 
-/* s: as step i of the list, which reports name. */
-static int check_unbind(const Sysfs *fs, const Step *s, size_t i, ReportFunction report, void *userdata) {
-        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
-        int locked = has_nvidia_driver(s) ? nvidia_lock_unbind(fs, s->device) : 0;
-        int r = locked >= 0 || locked == -EBUSY
-                        ? find_user(fs, s, 1, locked > 0, failed.message, sizeof(failed.message))
-                        : locked;
+int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
+        HolderQuery query = make_query(run, s, driver);
+        int locked = is_of_nvidia(driver) ? nvidia_lock_unbind(run->fs, s->device) : 0, r;
 
+        if (locked < 0 && locked != -EBUSY)
+                return run_fail(run, s, locked, "%s", "");
+        query.is_locked = locked > 0;
+        r = find_user(run, s, &query, 1);
         /* The user is a client in the kernel, or a process that is about to end and has closed its descriptors. */
-        if (r == 0 && locked == -EBUSY) {
-                (void) snprintf(failed.message, sizeof(failed.message),
+        if (r == 0 && locked == -EBUSY)
+                return run_fail(run, s, -EBUSY,
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
                                 "open. Try again in a minute, and see the kernel log.",
                                 PCI_ADDRESS_STR(s->device));
-                r = 1;
-        }
-        return report_user(&failed, r, report, userdata);
-}
-
-int idle_check_unbind(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
-        return check_unbind(fs, &steps->steps[i], i, report, userdata);
-}
-
-int idle_check_undo(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
-        Step s = steps->steps[i];
-
-        s.from = s.to;
-        return s.kind == STEP_BIND && has_nvidia_driver(&s) ? check_unbind(fs, &s, i, report, userdata) : 0;
+        return r;
 }
 
 /*
@@ -134,47 +103,45 @@ int idle_check_undo(const Sysfs *fs, const StepList *steps, size_t i, ReportFunc
  * drivers/vfio/pci/vfio_pci_core.c), so one that is not enabled needs no search. A host driver may have left it
  * enabled.
  */
-int idle_check_closed(const Sysfs *fs, const StepList *steps, size_t i, ReportFunction report, void *userdata) {
-        Report failed = { .kind = REPORT_FAILED, .step = (uint32_t) i };
-        const Step *s = &steps->steps[i];
+int idle_check_closed(const Run *run, const Step *s) {
         HolderQuery query = { .address = s->device, .is_vf = true };
         char enabled[16];
         Holder holder;
         int r;
 
-        if (sysfs_read(fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0"))
+        if (sysfs_read(run->fs, PCI_PATH(s->device, "enable"), enabled, sizeof(enabled)) < 0 || streq(enabled, "0"))
                 return 0;
-        query.group = read_group(fs, s->device);
+        query.group = read_group(run->fs, s->device);
         if (query.group < 0)
                 return 0;
-        r = holders_find(fs, &query, 1, &holder);
-        if (r > 0)
-                describe_user(&holder, failed.message, sizeof(failed.message));
-        else if (r < 0)
-                (void) snprintf(failed.message, sizeof(failed.message),
+        r = holders_find(run->fs, &query, 1, &holder);
+        if (r < 0)
+                return run_fail(run, s, r,
                                 "It cannot be determined whether a process has %s open (%s). See the log of "
                                 "passthroughd-holders.",
                                 PCI_ADDRESS_STR(s->device), strerror(-r));
-        return report_user(&failed, r, report, userdata);
+        return r > 0 ? fail_with_user(run, s, &holder) : 0;
 }
 
 /* QEMU closes a device shortly after libvirt has said that it is removed. */
 #define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
 #define CLOSE_POLL_MSEC 50
 
-int idle_check_unused(const Sysfs *fs, const Step *s, VfAttributes *found _unused_) {
+int run_check_unused(const Run *run, const Step *s) {
+        const Sysfs *fs = run->fs;
         const struct timespec interval = { .tv_nsec = CLOSE_POLL_MSEC * 1000000 };
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + CLOSE_WAIT_USEC;
         const PciAddress function = pci_address_function(s->device);
         _cleanup_close_ int types = sysfs_open(fs, PCI_PATH(function, "mdev_supported_types"), O_PATH | O_DIRECTORY);
-        HolderQuery query = {
-                .address = function, .group = read_group(fs, function), .is_vf = s->vf > 0, .only_parts = types >= 0
-        };
+        HolderQuery query = { .address = function,
+                              .group = read_group(fs, function),
+                              .is_vf = s->unused.is_vf,
+                              .only_parts = types >= 0 };
         Holder holder;
         int r;
 
         if (query.only_parts)
-                query.mdev = s->from;
+                query.mdev = s->unused.mdev;
         while ((r = holders_find(fs, &query, 1, &holder)) > 0 && !s->may_lack && clock_usec(CLOCK_MONOTONIC) < end)
                 (void) nanosleep(&interval, NULL);
         return r > 0 ? -EBUSY : r;

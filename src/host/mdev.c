@@ -81,117 +81,98 @@ int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret) {
         return r < 0 ? r : type_id(type, ret);
 }
 
-/* Splits "TYPE/UUID", and formats a path of the mediated device. */
-static const char *device_path(PciAddress vf, const char *device, const char *name, char path[static PCI_PATH_MAX]) {
+/* Formats a path of the mediated device. */
+static const char *device_path(PciAddress vf, const char *uuid, const char *name, char path[static PCI_PATH_MAX]) {
         char attribute[PCI_PATH_MAX];
 
-        (void) snprintf(attribute, sizeof(attribute), "%s/%s", strchr(device, '/') + 1, name);
+        (void) snprintf(attribute, sizeof(attribute), "%s/%s", uuid, name);
         return pci_path_format(pci_address_function(vf), attribute, path);
 }
 
-/* Returns the id of TYPE, which is the id itself or a name. */
-static int wanted_type(const char *device, unsigned *ret) {
-        char type[TYPE_MAX];
-        uint64_t id;
-
-        (void) snprintf(type, sizeof(type), "%.*s", (int) strcspn(device, "/"), device);
-        if (parse_unsigned(type, UINT_MAX, &id) < 0)
-                return type_id(type, ret);
-        *ret = (unsigned) id;
-        return 0;
-}
-
 /* Returns 1 when the VF has the mediated device with this type, 0, or a negative errno. */
-static int has_device(const Sysfs *fs, PciAddress vf, const char *device) {
-        char path[PCI_PATH_MAX], type[NAME_MAX + 1];
-        unsigned id, wanted;
-        int r = sysfs_link_name(fs, device_path(vf, device, "mdev_type", path), type, sizeof(type));
+static int has_device(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
+        char path[PCI_PATH_MAX], name[NAME_MAX + 1];
+        unsigned id;
+        int r = sysfs_link_name(fs, device_path(vf, uuid, "mdev_type", path), name, sizeof(name));
 
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
-        r = wanted_type(device, &wanted);
-        if (r < 0)
-                return r;
-        return type_id(type, &id) == 0 && id == wanted ? 1 : -EEXIST;
+        return type_id(name, &id) == 0 && id == type ? 1 : -EEXIST;
 }
 
 /* Writes the UUID to the directory of the type. */
-static int write_uuid(const Sysfs *fs, PciAddress vf, const char *device) {
+static int write_uuid(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pci_address_function(vf), TYPES), O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
-        unsigned id, wanted;
+        unsigned id;
         size_t n = 0;
         int r = fd < 0 ? fd : list_dir_at(fd, ".", TYPES_MAX, &names, &n);
 
         if (r < 0)
                 return r;
-        r = wanted_type(device, &wanted);
-        if (r < 0)
-                return r;
         for (size_t i = 0; i < n; i++) {
                 char attribute[PCI_PATH_MAX];
 
-                if (type_id(names[i], &id) < 0 || id != wanted)
+                if (type_id(names[i], &id) < 0 || id != type)
                         continue;
                 (void) snprintf(attribute, sizeof(attribute), TYPES "/%s/create", names[i]);
-                return sysfs_write(fs, PCI_PATH(pci_address_function(vf), attribute), strchr(device, '/') + 1);
+                return sysfs_write(fs, PCI_PATH(pci_address_function(vf), attribute), uuid);
         }
         return -ENOENT;
 }
 
-/*
- * Create or remove the mediated device of the VF. device: "TYPE/UUID", such as
- * "nvidia-558/4b20d080-1b54-4048-85b3-a6a62d165c01". TYPE is the directory of the type, or its id. Return 1 after a
- * change, 0 when there was nothing to change, or a negative errno: -EIO when the write succeeds and changes nothing,
- * -EPERM when the driver does not remove the device because a process has it open.
- */
-static int create_mdev(const Sysfs *fs, PciAddress vf, const char *device) {
-        int r = has_device(fs, vf, device);
+static int create_mdev(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
+        int r = has_device(fs, vf, type, uuid);
 
         if (r != 0)
                 return MIN(r, 0);
-        r = write_uuid(fs, vf, device);
+        r = write_uuid(fs, vf, type, uuid);
         if (r < 0)
                 return r;
-        r = has_device(fs, vf, device);
+        r = has_device(fs, vf, type, uuid);
         return r == 0 ? -EIO : r;
 }
 
-static int remove_mdev(const Sysfs *fs, PciAddress vf, const char *device) {
+static int remove_mdev(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
         char path[PCI_PATH_MAX];
-        int r = has_device(fs, vf, device);
+        int r = has_device(fs, vf, type, uuid);
 
         if (r <= 0)
                 return r;
-        r = sysfs_write(fs, device_path(vf, device, "remove", path), "1");
+        r = sysfs_write(fs, device_path(vf, uuid, "remove", path), "1");
         if (r < 0)
                 return r == -EBUSY ? -EPERM : r;
-        r = has_device(fs, vf, device);
+        r = has_device(fs, vf, type, uuid);
         return r == 0 ? 1 : r < 0 ? r : -EIO;
 }
 
 #define VGPU_TYPE "nvidia/current_vgpu_type"
+#define ID_MAX    16U /* bytes of a type's id as text, with its NUL */
 
-int vgpu_set_type(const Sysfs *fs, PciAddress vf, const char *from, const char *to) {
-        char now[SYSFS_ATTRIBUTE_MAX];
-        int r;
+/* "0" is no vGPU. */
+static int set_current_type(const Sysfs *fs, PciAddress vf, unsigned from, unsigned to) {
+        char now[SYSFS_ATTRIBUTE_MAX], before[ID_MAX], wanted[ID_MAX];
+        int r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
 
-        if (strchr(to, '/'))
-                return create_mdev(fs, vf, to);
-        if (strchr(from, '/'))
-                return remove_mdev(fs, vf, from);
-        r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
         if (r < 0)
                 return r;
-        if (streq(now, to))
+        (void) snprintf(before, sizeof(before), "%u", from);
+        (void) snprintf(wanted, sizeof(wanted), "%u", to);
+        if (streq(now, wanted))
                 return 0;
-        if (!streq(now, from))
+        if (!streq(now, before))
                 return -EBUSY;
-        r = sysfs_write(fs, PCI_PATH(vf, VGPU_TYPE), to);
+        r = sysfs_write(fs, PCI_PATH(vf, VGPU_TYPE), wanted);
         if (r < 0)
                 return r;
         r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));
         if (r < 0)
                 return r;
-        return streq(now, to) ? 1 : -EIO;
+        return streq(now, wanted) ? 1 : -EIO;
+}
+
+int vgpu_set(const Sysfs *fs, PciAddress vf, unsigned type, const char *mdev, bool wanted) {
+        if (!mdev)
+                return set_current_type(fs, vf, wanted ? 0 : type, wanted ? type : 0);
+        return wanted ? create_mdev(fs, vf, type, mdev) : remove_mdev(fs, vf, type, mdev);
 }

@@ -21,8 +21,9 @@ int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret);
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);
 
 /*
- * Changes the type of the VF's vGPU from one id to another; "0" is none. Returns 1 after a change, 0 when the type is
- * "to" already, or a negative errno: -EBUSY when it is neither from nor to, -EIO when the write succeeds and another
- * type is shown. A type of the form "TYPE/UUID" is a mediated device.
+ * Creates or removes a vGPU of the type with this id: as the mediated device with the UUID mdev, or with NULL as the
+ * vGPU of a VF. Returns 1 after a change, 0 when nothing was to do, or a negative errno: -EBUSY when the VF has a vGPU
+ * of another type, -EEXIST when the mediated device has, -EIO when the driver accepts the write without effect, -EPERM
+ * when it does not remove the mediated device because a process has it open.
  */
-int vgpu_set_type(const Sysfs *fs, PciAddress vf, const char *from, const char *to);
+int vgpu_set(const Sysfs *fs, PciAddress vf, unsigned type, const char *mdev, bool wanted);

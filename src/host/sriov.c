@@ -19,8 +19,8 @@
 #define LINKS_WAIT_USEC     2000000U
 #define LINKS_INTERVAL_USEC 5000U
 
-int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value) {
-        int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), value);
+int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on) {
+        int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), on ? "1" : "0");
 
         /* Linux before 4.12 lacks the attribute and always probes new VFs. A later step unbinds such a VF. */
         return r == -ENOENT ? 0 : r;

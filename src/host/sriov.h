@@ -7,9 +7,9 @@
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* Writes sriov_drivers_autoprobe, which controls whether the kernel binds drivers to new VFs: "0" or "1". Returns 0
- * unchanged, 1 changed, or a negative errno. */
-int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, const char *value);
+/* Writes sriov_drivers_autoprobe, which controls whether the kernel binds drivers to new VFs. Returns 0 unchanged,
+ * 1 changed, or a negative errno. */
+int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on);
 
 /*
  * Creates count VFs. Reads sriov_numvfs back and waits up to two seconds for the virtfn links. 0: the PF had count VFs

@@ -17,21 +17,6 @@ typedef struct Place {
         size_t chain;          /* index of one device of the chain, the same for all its devices */
 } Place;
 
-static bool runs_alone(const Step *s) {
-        switch (s->kind) {
-        case STEP_CLEAN:
-        case STEP_CHECK_GPU:
-        case STEP_CHECK_IDLE:
-        case STEP_CHECK_UNUSED:
-        case STEP_FIND_PORTS:
-        case STEP_PLUG:
-        case STEP_UNPLUG:
-                return true;
-        default:
-                return !step_has_device(s);
-        }
-}
-
 static Place place_of(const Inventory *inv, PciAddress device) {
         const PciAddress function = pci_address_function(device);
         const PciDevice *dev = inventory_find(inv, function);
@@ -87,7 +72,7 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
                 const Place *place;
 
                 s->chain = 0;
-                if (runs_alone(s))
+                if (step_properties[s->kind].alone)
                         continue;
                 place = bsearch(&s->device, places, n, sizeof(*places), compare);
                 if (numbers[place->chain] == 0)
@@ -108,23 +93,11 @@ static unsigned count_gpu_checks(const StepList *l) {
 }
 
 unsigned step_timeout_sec(const StepList *l, const Step *s) {
-        switch (s->kind) {
-        case STEP_RESET:
-        case STEP_NUMVFS:
-        case STEP_REMOVE_VFS:
-                return SLOW * l->timeout_sec;
-        case STEP_CHECK_GPU:
-                return l->timeout_sec > 0 ? MAX(l->timeout_sec, count_gpu_checks(l) * l->question_sec) : 0;
-        case STEP_ACTIVATE:
-        case STEP_DEACTIVATE:
-        case STEP_PERSISTENCE:
-        case STEP_FIND_PORTS:
-        case STEP_PLUG:
-        case STEP_UNPLUG:
-                return l->timeout_sec > 0 ? MAX(l->timeout_sec, l->question_sec) : 0;
-        default:
-                return l->timeout_sec;
-        }
+        const StepLimit limit = step_properties[s->kind].limit;
+
+        if (limit != STEP_LIMIT_QUESTION || l->timeout_sec == 0)
+                return limit == STEP_LIMIT_SLOW ? SLOW * l->timeout_sec : l->timeout_sec;
+        return MAX(l->timeout_sec, (s->kind == STEP_CHECK_GPU ? count_gpu_checks(l) : 1) * l->question_sec);
 }
 
 size_t step_list_part_end(const StepList *l, size_t first) {

@@ -152,10 +152,9 @@ static const struct {
 
 /* Returns the attributes of the step that the PF does not offer, as text. NULL when it offers them all. */
 static char *lacking(const Step *s, const VfAttributes *found) {
-        _cleanup_free_ char *problem = NULL;
-        VfAttributes to;
+        VfAttributes to = s->vf.attributes;
 
-        if (!found || vf_attributes_parse(s->to, &to, &problem) < 0)
+        if (!found)
                 return NULL;
         vf_attributes_keep(&to, ~found->set);
         return to.set != 0 ? vf_attributes_format(&to) : NULL;
@@ -189,9 +188,10 @@ char *step_failure(const Step *s, int error, const VfAttributes *found) {
 }
 
 char *step_undo_failure(const Step *s, int error) {
-        _cleanup_free_ char *what = step_is_of_fabric(s)   ? string_format("NVLink partition %u", s->partition)
-                                    : step_is_of_region(s) ? string_format("the shared memory '%s'", s->region.name)
-                                                           : string_format("%s", PCI_ADDRESS_STR(s->device));
+        _cleanup_free_ char *what = step_is_of_fabric(s) ? string_format("NVLink partition %u", s->partition)
+                                    : step_is_of_region(s)
+                                            ? string_format("the shared memory '%s'", s->memory.region.name)
+                                            : string_format("%s", PCI_ADDRESS_STR(s->device));
 
         return string_format("Undoing it failed too: %s is not restored (%s).", what ?: "a device", strerror(-error));
 }
@@ -199,7 +199,7 @@ char *step_undo_failure(const Step *s, int error) {
 char *step_failure_with_status(const Step *s, int status) {
         _cleanup_free_ char *what = step_describe(s);
 
-        return string_format("Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->to,
+        return string_format("Failed to %s: %s ended with %s %d. See its log.", what ?: "do a step", s->clean.command,
                              status > 128 ? "signal" : "status", status > 128 ? status - 128 : status);
 }
 
@@ -219,14 +219,9 @@ char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *fo
 }
 
 const char *step_hang(const Step *s) {
-        switch (s->kind) {
-        case STEP_REMOVE_VFS:
-        case STEP_NUMVFS:
-                return "It may hold the kernel's lock for PCI rescan and removal. Until it finishes, a change of VFs "
-                       "of "
-                       "any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may also block, and so does "
-                       "every reader of its sriov_numvfs.";
-        default:
-                return NULL;
-        }
+        return s->kind == STEP_REMOVE_VFS || s->kind == STEP_NUMVFS
+                       ? "It may hold the kernel's lock for PCI rescan and removal. Until it finishes, a change of VFs "
+                         "of any PF, a PCI rescan, hot-plug, and unbinding the driver of a PF may also block, and so "
+                         "does every reader of its sriov_numvfs."
+                       : NULL;
 }

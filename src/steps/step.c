@@ -5,12 +5,56 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
+#include <stddef.h>
+#include <string.h>
 
 #include "model/vgpu.h"
 #include "util/strings.h"
 
-#define NO_VGPU "0"
+#define DRIVERS .strings = { offsetof(Step, unbind.driver), offsetof(Step, unbind.instead) }
+#define SERVICE .subject = STEP_OF_SERVICE, .alone = true, .strings = { offsetof(Step, service) }
+#define FABRIC  .subject = STEP_OF_PARTITION, .alone = true, .limit = STEP_LIMIT_QUESTION
+#define OF_GUEST                                                                                                       \
+        .alone = true, .limit = STEP_LIMIT_QUESTION,                                                                   \
+        .strings = { offsetof(Step, plug.domain), offsetof(Step, plug.hostdev) }
+
+const StepProperties step_properties[_STEP_KIND_MAX] = {
+        [STEP_OVERRIDE] = { .strings = { offsetof(Step, override.from), offsetof(Step, override.to) } },
+        [STEP_UNBIND] = { DRIVERS },
+        [STEP_RUNTIME_PM] = { 0 },
+        [STEP_D3COLD] = { 0 },
+        [STEP_BIND] = { .strings = { offsetof(Step, driver) } },
+        [STEP_AUTOPROBE] = { 0 },
+        [STEP_SAVE_VF_STATE] = { 0 },
+        [STEP_REMOVE_VFS] = { .limit = STEP_LIMIT_SLOW },
+        [STEP_NUMVFS] = { .limit = STEP_LIMIT_SLOW },
+        [STEP_RESET] = { .limit = STEP_LIMIT_SLOW,
+                         .failure = STEP_FAILS_DEVICE,
+                         .strings = { offsetof(Step, reset.before) } },
+        [STEP_CHECK] = { .failure = STEP_FAILS_DEVICE },
+        [STEP_ATTRIBUTES] = { .subject = STEP_OF_ATTRIBUTES },
+        [STEP_SUPPORTED_ATTRIBUTES] = { .subject = STEP_OF_ATTRIBUTES },
+        [STEP_TRY_ATTRIBUTES] = { .subject = STEP_OF_ATTRIBUTES, .failure = STEP_FAILS_ALONE },
+        [STEP_RESTORE] = { .subject = STEP_OF_ATTRIBUTES, .failure = STEP_FAILS_DEVICE },
+        [STEP_CLEAN] = { .alone = true,
+                         .failure = STEP_FAILS_DEVICE,
+                         .strings = { offsetof(Step, clean.pool), offsetof(Step, clean.command) } },
+        [STEP_STOP_SERVICE] = { SERVICE },
+        [STEP_START_SERVICE] = { SERVICE },
+        [STEP_CHECK_IDLE] = { .alone = true, DRIVERS },
+        [STEP_MAKE_REGION] = { .subject = STEP_OF_REGION, .alone = true, .strings = { offsetof(Step, memory.group) } },
+        [STEP_REMOVE_REGION] = { .subject = STEP_OF_REGION, .alone = true },
+        [STEP_FIND_PORTS] = { OF_GUEST },
+        [STEP_PLUG] = { OF_GUEST },
+        [STEP_UNPLUG] = { OF_GUEST },
+        [STEP_VGPU] = { .strings = { offsetof(Step, vgpu.name), offsetof(Step, vgpu.mdev) } },
+        [STEP_CHECK_UNUSED] = { .alone = true, .strings = { offsetof(Step, unused.mdev) } },
+        [STEP_ACTIVATE] = { FABRIC },
+        [STEP_DEACTIVATE] = { FABRIC },
+        [STEP_CHECK_HEALTH] = { 0 },
+        [STEP_PERSISTENCE] = { .limit = STEP_LIMIT_QUESTION },
+        [STEP_CHECK_GPU] = { .alone = true, .limit = STEP_LIMIT_QUESTION, .failure = STEP_FAILS_DEVICE },
+};
 
 StepList *step_list_new(void) {
         StepList *l = calloc(1, sizeof(*l));
@@ -23,41 +67,49 @@ StepList *step_list_new(void) {
 StepList *step_list_free(StepList *l) {
         if (!l)
                 return NULL;
-        for (size_t i = 0; i < l->n; i++) {
-                free(l->steps[i].from);
-                free(l->steps[i].to);
-        }
+        for (size_t i = 0; i < l->n_strings; i++)
+                free(l->strings[i]);
         allocation_free(l->guest);
+        free(l->strings);
         free(l->steps);
         free(l);
         return NULL;
 }
 
-bool step_is_of_service(const Step *s) {
-        return s->kind == STEP_STOP_SERVICE || s->kind == STEP_START_SERVICE;
+int step_list_result(const StepList *l) {
+        return l->lacks_memory ? -ENOMEM : 0;
 }
 
-bool step_is_of_region(const Step *s) {
-        return s->kind == STEP_MAKE_REGION || s->kind == STEP_REMOVE_REGION;
+int step_list_finish(StepList *l, StepList **ret) {
+        int r = step_list_result(l);
+
+        *ret = r < 0 ? step_list_free(l) : l;
+        return r;
 }
 
-bool step_has_device(const Step *s) {
-        return !step_is_of_service(s) && !step_is_of_region(s) && !step_is_of_fabric(s);
+void step_list_own(StepList *l, const char **s) {
+        if (!*s)
+                return;
+        if (ARRAY_RESERVE(l->strings, l->n_strings) >= 0 && (l->strings[l->n_strings] = strdup(*s)))
+                *s = l->strings[l->n_strings++];
+        else
+                l->lacks_memory = true;
 }
 
-int step_list_add(StepList *l, StepKind kind, PciAddress device, const char *from, const char *to) {
-        _cleanup_free_ char *f = NULL, *t = NULL;
+void step_list_add(StepList *l, Step s) {
+        const uint8_t *strings = step_properties[s.kind].strings;
 
-        if (string_copy(&f, from) < 0 || string_copy(&t, to) < 0 || ARRAY_RESERVE(l->steps, l->n) < 0)
-                return -ENOMEM;
-        l->steps[l->n++] = (Step) { .kind = kind, .device = device, .from = TAKE_PTR(f), .to = TAKE_PTR(t) };
-        return 0;
+        for (size_t i = 0; i < ELEMENTSOF(step_properties->strings); i++)
+                if (strings[i] > 0)
+                        step_list_own(l, (const char **) ((char *) &s + strings[i]));
+        if (!l->lacks_memory && ARRAY_RESERVE(l->steps, l->n) >= 0)
+                l->steps[l->n++] = s;
+        else
+                l->lacks_memory = true;
 }
 
 void step_list_remove(StepList *l, size_t i) {
         assert(i < l->n);
-        free(l->steps[i].from);
-        free(l->steps[i].to);
         memmove(&l->steps[i], &l->steps[i + 1], (--l->n - i) * sizeof(*l->steps));
 }
 
@@ -80,55 +132,29 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {
         return r;
 }
 
-int step_list_add_attributes(StepList *l, StepKind kind, PciAddress pf, unsigned vf, const VfAttributes *to) {
-        _cleanup_free_ char *text = NULL;
-        int r;
-
-        if (to->set == 0)
-                return 0;
-        text = vf_attributes_format(to);
-        r = text ? step_list_add(l, kind, pf, NULL, text) : -ENOMEM;
-        if (r == 0)
-                l->steps[l->n - 1].vf = vf;
-        return r;
-}
-
 int steps_check_unused(const Allocation *a, StepList *steps) {
-        int r = 0;
-
-        for (size_t i = 0; i < a->n_devices; i++) {
-                const char *mdev = a->devices[i].mdev;
-
-                r = step_list_add(steps, STEP_CHECK_UNUSED, a->devices[i].address, *mdev ? mdev : NULL, NULL);
-                if (r < 0)
-                        return r;
-                steps->steps[steps->n - 1].vf = a->devices[i].is_vf;
-        }
-        return r;
-}
-
-int step_keep_supported(Step *s, const VfAttributes *found) {
-        _cleanup_free_ char *problem = NULL;
-        VfAttributes to;
-        char *text;
-        int r = vf_attributes_parse(s->to, &to, &problem);
-
-        if (r < 0)
-                return r;
-        vf_attributes_keep(&to, found->set);
-        text = vf_attributes_format(&to);
-        if (!text)
-                return -ENOMEM;
-        free(s->to);
-        s->to = text;
-        return 0;
+        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+                step_list_add(steps, (Step) { STEP_CHECK_UNUSED, d->address,
+                                              .unused = { .mdev = *d->mdev ? d->mdev : NULL, .is_vf = d->is_vf } });
+        return step_list_result(steps);
 }
 
 static char *describe_attributes(const Step *s, const char *address) {
-        if (s->vf == STEP_VF_UNKNOWN)
-                return string_format("give %s to a VF of %s whose index is unknown", s->to, address);
-        return *s->to ? string_format("give VF %u of %s %s", s->vf, address, s->to)
-                      : string_format("leave VF %u of %s as it is", s->vf, address);
+        _cleanup_free_ char *text = vf_attributes_format(&s->vf.attributes);
+
+        if (!text)
+                return NULL;
+        if (s->vf.index == STEP_VF_UNKNOWN)
+                return string_format("give %s to a VF of %s whose index is unknown", text, address);
+        return *text ? string_format("give VF %u of %s %s", s->vf.index, address, text)
+                     : string_format("leave VF %u of %s as it is", s->vf.index, address);
+}
+
+static char *describe_vgpu(const Step *s, const char *address) {
+        if (!s->vgpu.wanted)
+                return string_format("remove the vGPU of %s", address);
+        return s->vgpu.name ? string_format("give %s a vGPU of type %s", address, s->vgpu.name)
+                            : string_format("give %s a vGPU of type %u", address, s->vgpu.type);
 }
 
 char *step_describe(const Step *s) {
@@ -136,49 +162,51 @@ char *step_describe(const Step *s) {
 
         switch (s->kind) {
         case STEP_OVERRIDE:
-                return s->to ? string_format("reserve %s for driver %s", address, s->to)
-                             : string_format("clear the driver override of %s", address);
+                return s->override.to ? string_format("reserve %s for driver %s", address, s->override.to)
+                                      : string_format("clear the driver override of %s", address);
         case STEP_UNBIND:
-                return string_format("unbind %s from %s", address, s->from);
+                return string_format("unbind %s from %s", address, s->unbind.driver);
         case STEP_BIND:
-                return string_format("bind %s to %s", address, s->to);
+                return string_format("bind %s to %s", address, s->driver);
         case STEP_RUNTIME_PM:
-                return streq(s->to, "on") ? string_format("keep %s from suspending", address)
-                                          : string_format("let the kernel suspend %s", address);
+                return s->on ? string_format("keep %s from suspending", address)
+                             : string_format("let the kernel suspend %s", address);
         case STEP_D3COLD:
-                return string_format("%s D3cold of %s", streq(s->to, "0") ? "forbid" : "allow", address);
+                return string_format("%s D3cold of %s", s->on ? "allow" : "forbid", address);
         case STEP_AUTOPROBE:
-                return string_format("set driver autoprobe of VFs of %s to %s", address, s->to);
+                return string_format("set driver autoprobe of VFs of %s to %d", address, s->on);
         case STEP_SAVE_VF_STATE:
-                return string_format("note what VF %u of %s has", s->vf, address);
+                return string_format("note what VF %u of %s has", s->vf.index, address);
         case STEP_REMOVE_VFS:
-                return string_format("remove the %s VFs of %s", s->from, address);
+                return string_format("remove the %u VFs of %s", s->count, address);
         case STEP_NUMVFS:
-                return string_format("create %s VFs on %s", s->to, address);
+                return string_format("create %u VFs on %s", s->count, address);
         case STEP_RESET:
-                return s->to ? string_format("reset %s by the method '%s'", address, s->to)
-                             : string_format("reset %s", address);
+                return s->reset.method != RESET_METHOD_DEFAULT ? string_format("reset %s by the method '%s'", address,
+                                                                               reset_method_to_string(s->reset.method))
+                                                               : string_format("reset %s", address);
         case STEP_CHECK:
-        case STEP_CHECK_HEALTH:
-                return string_format(s->from ? "check the health of %s" : "check that %s answers", address);
+                return string_format(s->check.compares ? "check the health of %s" : "check that %s answers", address);
         case STEP_ATTRIBUTES:
         case STEP_SUPPORTED_ATTRIBUTES:
         case STEP_TRY_ATTRIBUTES:
         case STEP_RESTORE:
                 return describe_attributes(s, address);
+        case STEP_CHECK_HEALTH:
+                return string_format("check that %s answers", address);
         case STEP_CLEAN:
                 return string_format("clean %s", address);
         case STEP_STOP_SERVICE:
-                return string_format("stop %s", s->to);
+                return string_format("stop %s", s->service);
         case STEP_START_SERVICE:
-                return string_format("start %s", s->to);
+                return string_format("start %s", s->service);
         case STEP_CHECK_IDLE:
                 return string_format("check that no process uses %s", address);
         case STEP_MAKE_REGION:
-                return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->region.size),
-                                     s->region.name, s->region.node);
+                return string_format("make %s of shared memory '%s' on node %d", FORMAT_SIZE(s->memory.region.size),
+                                     s->memory.region.name, s->memory.region.node);
         case STEP_REMOVE_REGION:
-                return string_format("wipe and remove the shared memory '%s'", s->region.name);
+                return string_format("wipe and remove the shared memory '%s'", s->memory.region.name);
         case STEP_FIND_PORTS:
                 return string_format("find free PCI ports in the guest");
         case STEP_PLUG:
@@ -186,9 +214,7 @@ char *step_describe(const Step *s) {
         case STEP_UNPLUG:
                 return string_format("have the guest release %s", address);
         case STEP_VGPU:
-                return streq(s->to, NO_VGPU) ? string_format("remove the vGPU of %s", address)
-                                             : string_format("give %s a vGPU of type %.*s", address,
-                                                             (int) strcspn(s->to, "/"), s->to);
+                return describe_vgpu(s, address);
         case STEP_CHECK_UNUSED:
                 return string_format("check that no process has %s open", address);
         case STEP_PERSISTENCE:
@@ -225,19 +251,25 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
-static unsigned index_of(const PciDevice *vf) {
-        return vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN;
+/* Adds a step that sets the attributes of a VF. */
+static void give(StepList *l, StepKind kind, const AllocationDevice *d, const PciDevice *vf,
+                 const VfAttributes *attributes) {
+        if (attributes->set != 0)
+                step_list_add(l,
+                              (Step) { kind, d->physfn,
+                                       .vf = { .index = vf->vf_index >= 0 ? (unsigned) vf->vf_index : STEP_VF_UNKNOWN,
+                                               .attributes = *attributes,
+                                               .address = d->address } });
 }
 
 /* Adds steps that set the attributes of a VF. A failure to set a requested attribute fails the job; generated
  * attributes are optional. */
-static int give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+static void give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes generated = d->attributes, wanted = d->attributes;
-        int r;
 
         if (!vf || a->status.domain)
-                return 0;
+                return;
         /*
          * With a baseline, the PF has offered these attributes before, and the allocation records that the VF has them,
          * so now they are required.
@@ -248,94 +280,95 @@ static int give_attributes(StepList *l, const Allocation *a, const AllocationDev
          * problem. */
         if (vf->vf_index < 0)
                 generated.set = 0;
-        r = step_list_add_attributes(l, STEP_SUPPORTED_ATTRIBUTES, d->physfn, index_of(vf), &generated);
-        return r < 0 ? r : step_list_add_attributes(l, STEP_ATTRIBUTES, d->physfn, index_of(vf), &wanted);
+        give(l, STEP_SUPPORTED_ATTRIBUTES, d, vf, &generated);
+        give(l, STEP_ATTRIBUTES, d, vf, &wanted);
 }
 
 /* Adds a step that creates or removes the vGPU. A vGPU that another program created is kept: the step to create one
  * fails, and no step removes it. */
-static int set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
+static void set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
         const PciDevice *vf = inventory_find(inv, d->address);
-        _cleanup_free_ char *type = NULL;
+        _cleanup_free_ char *name = NULL;
         VgpuType t;
 
         if (d->vgpu_type == 0 || !vf || !allocation_device_is(d, vf) || allocation_device_has_vgpu(d, vf) == wanted)
-                return 0;
-        if (!vf->mdev_parent)
-                type = string_format("%u", d->vgpu_type);
-        else if (vgpu_types_find_id(vf->vgpu_types, d->vgpu_type, &t) && t.directory)
-                type = string_format("%.*s/%s", (int) t.directory_length, t.directory, d->mdev);
-        else
-                type = string_format("%u/%s", d->vgpu_type, d->mdev);
-        if (!type)
-                return -ENOMEM;
-        return step_list_add(l, STEP_VGPU, d->address, wanted ? NO_VGPU : type, wanted ? type : NO_VGPU);
+                return;
+        if (vf->mdev_parent && vgpu_types_find_id(vf->vgpu_types, d->vgpu_type, &t) && t.directory)
+                name = string_format("%.*s", (int) t.directory_length, t.directory);
+        step_list_add(l, (Step) { STEP_VGPU, d->address,
+                                  .vgpu = { .wanted = wanted,
+                                            .type = d->vgpu_type,
+                                            .name = name,
+                                            .mdev = vf->mdev_parent ? d->mdev : NULL } });
+}
+
+static void add_override(StepList *l, const AllocationDevice *d, const char *from, const char *to, bool unlocks) {
+        step_list_add(l,
+                      (Step) { STEP_OVERRIDE, d->address, .override = { .from = from, .to = to, .unlocks = unlocks } });
+}
+
+static void add_bind(StepList *l, const AllocationDevice *d, const char *driver) {
+        step_list_add(l, (Step) { STEP_BIND, d->address, .driver = driver });
+}
+
+static void add_switch(StepList *l, StepKind kind, const AllocationDevice *d, bool on) {
+        step_list_add(l, (Step) { kind, d->address, .on = on });
 }
 
 /* Adds steps that keep the device awake. An idle device on a VFIO driver is suspended, and some devices do not resume
  * from D3cold. The kernel sets power/control to "auto" at each bind to a VFIO driver, so the bind itself sets it again
  * (host/control.h). */
-static int keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
-        int r = 0;
 
         if (!dev || d->vgpu_type > 0)
-                return 0;
+                return;
         if (dev->d3cold)
-                r = step_list_add(l, STEP_D3COLD, d->address, "1", "0");
-        if (r == 0 && dev->runtime_pm)
-                r = step_list_add(l, STEP_RUNTIME_PM, d->address, "auto", "on");
-        return r;
+                add_switch(l, STEP_D3COLD, d, false);
+        if (dev->runtime_pm)
+                add_switch(l, STEP_RUNTIME_PM, d, true);
 }
 
-static int unbind_from_host(StepList *l, const Allocation *a, const AllocationDevice *d, const char *driver) {
-        int r = step_list_add(l, STEP_UNBIND, d->address, driver, allocation_driver(a, d));
-
-        if (r < 0)
-                return r;
-        l->steps[l->n - 1].vf = d->is_vf;
-        l->steps[l->n - 1].checks_idle = true;
-        return 0;
-}
-
+/* Gives the list to the caller, who has -ENOMEM instead when it lacks steps. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        int r = l ? 0 : -ENOMEM;
+        const AllocationDevice *const end = a->devices + a->n_devices;
+        StepList *l = step_list_new();
 
+        if (!l)
+                return -ENOMEM;
+        l->reports_found_state = true;
         /* 1. Forbid D3 while the device can still be resumed. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                r = keep_awake(l, &a->devices[i], inv);
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                keep_awake(l, d, inv);
         /* 2. Set driver_override: from now on no other driver can bind an unbound device. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                Present now = present(a, &a->devices[i], inv);
-                const char *vfio = allocation_driver(a, &a->devices[i]);
+        for (const AllocationDevice *d = a->devices; d < end; d++) {
+                Present now = present(a, d, inv);
 
-                if (a->devices[i].vgpu_type == 0 && !streq_ptr(now.override, vfio))
-                        r = step_list_add(l, STEP_OVERRIDE, a->devices[i].address, now.override, vfio);
+                if (d->vgpu_type == 0 && !streq_ptr(now.override, allocation_driver(a, d)))
+                        add_override(l, d, now.override, allocation_driver(a, d), false);
         }
         /* 3. Unbind every member before binding any: VFIO needs the whole group. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                Present now = present(a, &a->devices[i], inv);
+        for (const AllocationDevice *d = a->devices; d < end; d++) {
+                Present now = present(a, d, inv);
 
-                if (now.with_host && a->devices[i].vgpu_type == 0)
-                        r = unbind_from_host(l, a, &a->devices[i], now.driver);
+                if (now.with_host && d->vgpu_type == 0)
+                        step_list_add(l, (Step) { STEP_UNBIND, d->address,
+                                                  .unbind = { .driver = now.driver,
+                                                              .instead = allocation_driver(a, d),
+                                                              .is_vf = d->is_vf,
+                                                              .checks_idle = true } });
         }
         /* 4. Set attributes before a guest sees the VFs. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                r = give_attributes(l, a, &a->devices[i], inv);
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                give_attributes(l, a, d, inv);
         /* 5. Bind all. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                if (a->devices[i].vgpu_type == 0 && !present(a, &a->devices[i], inv).on_vfio)
-                        r = step_list_add(l, STEP_BIND, a->devices[i].address, NULL,
-                                          allocation_driver(a, &a->devices[i]));
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                if (d->vgpu_type == 0 && !present(a, d, inv).on_vfio)
+                        add_bind(l, d, allocation_driver(a, d));
         /* 6. Create the vGPUs. */
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                r = set_vgpu(l, &a->devices[i], inv, true);
-        if (r < 0)
-                return r;
-        l->reports_found_state = true;
-        *ret = TAKE_PTR(l);
-        return 0;
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                set_vgpu(l, d, inv, true);
+        return step_list_finish(l, ret);
 }
 
 /*
@@ -347,64 +380,48 @@ static bool must_return(const Allocation *a, const AllocationDevice *d, const Pr
                !streq_ptr(d->prior_driver, allocation_driver(a, d));
 }
 
-static int unbind_from_vfio(StepList *l, const Allocation *a, const AllocationDevice *d) {
-        int r = step_list_add(l, STEP_UNBIND, d->address, allocation_driver(a, d), d->prior_driver);
-
-        if (r == 0)
-                l->steps[l->n - 1].checks_closed = true;
-        return r;
-}
-
-static int add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
-                            const Present *now) {
+static void add_release_step(StepList *l, StepKind kind, const Allocation *a, const AllocationDevice *d,
+                             const Present *now) {
         bool returns = must_return(a, d, now);
 
-        switch (kind) {
-        case STEP_OVERRIDE:
-                return returns && d->prior_driver ? step_list_add(l, kind, d->address, now->override, d->prior_driver)
-                                                  : 0;
-        case STEP_UNBIND:
-                return returns && now->on_vfio ? unbind_from_vfio(l, a, d) : 0;
-        default:
-                /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
-                return now->there && d->vgpu_type == 0 && !now->with_host && d->prior_driver &&
-                                       (returns || !now->driver)
-                               ? step_list_add(l, kind, d->address, NULL, d->prior_driver)
-                               : 0;
-        }
+        if (kind == STEP_OVERRIDE && returns && d->prior_driver)
+                add_override(l, d, now->override, d->prior_driver, false);
+        if (kind == STEP_UNBIND && returns && now->on_vfio)
+                step_list_add(l, (Step) { kind, d->address,
+                                          .unbind = { .driver = now->driver,
+                                                      .instead = d->prior_driver,
+                                                      .checks_closed = true } });
+        /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
+        if (kind == STEP_BIND && now->there && d->vgpu_type == 0 && !now->with_host && d->prior_driver &&
+            (returns || !now->driver))
+                add_bind(l, d, d->prior_driver);
 }
 
 /* Adds a step that restores driver_override. An override that is neither ours nor the prior driver was set by another
  * program, and is kept. */
-static int restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
+static void restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;
         bool ours = !override || streq(override, allocation_driver(a, d)) || streq_ptr(override, d->prior_driver);
 
-        if (!now->there || d->vgpu_type > 0 || !ours || (override && streq_ptr(override, d->prior_override)))
-                return 0;
         /* NULL may mean that the override was not read; the step reads it. */
-        if (step_list_add(l, STEP_OVERRIDE, d->address, override, d->prior_override) < 0)
-                return -ENOMEM;
-        l->steps[l->n - 1].unlocks = now->with_host;
-        return 0;
+        if (now->there && d->vgpu_type == 0 && ours && (!override || !streq_ptr(override, d->prior_override)))
+                add_override(l, d, override, d->prior_override, now->with_host);
 }
 
 /* Adds steps that restore power management. A device that stays on a VFIO driver is kept awake. An unbind from a VFIO
  * driver sets power/control to "on". */
-static int restore_power(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
+static void restore_power(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
         Present now = present(a, d, inv);
         bool returns = must_return(a, d, &now);
-        int r = 0;
 
         if (!now.there || d->vgpu_type > 0 || (!now.with_host && !returns))
-                return 0;
+                return;
         if (d->prior_d3cold && !dev->d3cold)
-                r = step_list_add(l, STEP_D3COLD, d->address, "0", "1");
-        if (r == 0 && d->prior_runtime_pm && (returns || !dev->runtime_pm))
-                r = step_list_add(l, STEP_RUNTIME_PM, d->address, "on", "auto");
-        return r;
+                add_switch(l, STEP_D3COLD, d, true);
+        if (d->prior_runtime_pm && (returns || !dev->runtime_pm))
+                add_switch(l, STEP_RUNTIME_PM, d, false);
 }
 
 static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
@@ -418,36 +435,23 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
 }
 
 /* Adds a step that restores the attributes of the VF, because its next user must not get those of this allocation. */
-static int restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
+static void restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes baseline = d->baseline;
-        size_t n = l->n;
-        int r;
 
         if (!vf || !d->has_baseline)
-                return 0;
+                return;
         vf_attributes_keep(&baseline, vf_attributes_touched(d->attributes.set));
-        r = step_list_add_attributes(l, STEP_RESTORE, d->physfn, index_of(vf), &baseline);
-        if (l->n > n)
-                l->steps[n].target = d->address;
-        return r;
+        give(l, STEP_RESTORE, d, vf, &baseline);
 }
 
 /* Adds steps that reset and check the device while it is still bound to VFIO: the host driver must not see state that a
  * guest left. */
-static int scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
-        char fatal[16];
-        int r;
-
+static void scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
-                return 0;
-        r = step_list_add(l, STEP_RESET, d->address, NULL, NULL);
-        if (r < 0)
-                return r;
-        l->steps[l->n - 1].checks_closed = true;
-        if (d->has_fatal)
-                (void) snprintf(fatal, sizeof(fatal), "%u", d->fatal);
-        return step_list_add(l, STEP_CHECK, d->address, d->has_fatal ? fatal : NULL, NULL);
+                return;
+        step_list_add(l, (Step) { STEP_RESET, d->address, .reset = { .checks_closed = true } });
+        step_list_add(l, (Step) { STEP_CHECK, d->address, .check = { .compares = d->has_fatal, .fatal = d->fatal } });
 }
 
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret) {
@@ -464,43 +468,40 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
          * 4. Bind each device to its prior driver.
          */
         static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
-        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-        bool keep;
-        int r = 0;
+        const AllocationDevice *const end = a->devices + a->n_devices;
+        StepList *l = step_list_new();
 
         if (!l)
                 return -ENOMEM;
         l->skips_missing_devices = true;
         l->outlives_stuck = true;
-        /* Devices can only stay on VFIO if all devices of the allocation are on it. */
-        keep = after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv);
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++)
-                r = set_vgpu(l, &a->devices[i], inv, false);
-        for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                Present now = present(a, &a->devices[i], inv);
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                set_vgpu(l, d, inv, false);
+        for (const AllocationDevice *d = a->devices; d < end; d++) {
+                Present now = present(a, d, inv);
 
                 if (now.there && scrub)
-                        r = scrub_device(l, &a->devices[i], &now);
-                if (now.there && r == 0)
-                        r = restore_attributes(l, &a->devices[i], inv);
+                        scrub_device(l, d, &now);
+                if (now.there)
+                        restore_attributes(l, d, inv);
         }
-        for (size_t k = 0; k < ELEMENTSOF(order) && !keep; k++)
-                for (size_t i = 0; r == 0 && i < a->n_devices; i++) {
-                        Present now = present(a, &a->devices[i], inv);
+        /* Devices can only stay on VFIO if all devices of the allocation are on it. */
+        if (after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv))
+                return step_list_finish(l, ret);
+        for (size_t k = 0; k < ELEMENTSOF(order); k++)
+                for (const AllocationDevice *d = a->devices; d < end; d++) {
+                        Present now = present(a, d, inv);
 
-                        r = add_release_step(l, order[k], a, &a->devices[i], &now);
+                        add_release_step(l, order[k], a, d, &now);
                 }
         /* 5. Restore the prior override; this does not unbind. */
-        for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++) {
-                Present now = present(a, &a->devices[i], inv);
+        for (const AllocationDevice *d = a->devices; d < end; d++) {
+                Present now = present(a, d, inv);
 
-                r = restore_override(l, a, &a->devices[i], &now);
+                restore_override(l, a, d, &now);
         }
         /* 6. Allow D3 again. */
-        for (size_t i = 0; r == 0 && !keep && i < a->n_devices; i++)
-                r = restore_power(l, a, &a->devices[i], inv);
-        if (r < 0)
-                return r;
-        *ret = TAKE_PTR(l);
-        return 0;
+        for (const AllocationDevice *d = a->devices; d < end; d++)
+                restore_power(l, a, d, inv);
+        return step_list_finish(l, ret);
 }

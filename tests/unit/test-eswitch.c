@@ -300,11 +300,11 @@ TEST_WITH(test_representor, setup_tree, teardown) {
  * mode. */
 static void assert_failure(int error, const char *found, const char *representor, const char *names,
                            const char *legacy) {
-        char to[] = "vlan=5";
-        const Step s = { .kind = STEP_ATTRIBUTES, .device = pf, .to = to, .vf = 3 };
+        Step s = { .kind = STEP_ATTRIBUTES, .device = pf, .vf = { .index = 3 } };
         _cleanup_free_ char *problem = NULL, *text = NULL;
         VfAttributes v = { 0 };
 
+        vf_attributes_put(&s.vf.attributes, VF_VLAN, 5);
         assert_int_equal(vf_attributes_parse(found, &v, &problem), 0);
         text = step_failure_in_switchdev(&s, error, &v, representor);
         assert_non_null(strstr(text, "VF 3 of " PF_TEXT));

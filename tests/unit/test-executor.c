@@ -70,9 +70,22 @@ static PciAddress address_of(const char *text) {
         return a;
 }
 
-static void add(StepList *l, StepKind kind, const char *device, const char *from, const char *to) {
-        assert_int_equal(step_list_add(l, kind, address_of(device), from, to), 0);
-        l->steps[l->n - 1].vf = 1;
+static void add(StepList *l, const char *device, Step s) {
+        s.device = address_of(device);
+        step_list_add(l, s);
+        assert_int_equal(step_list_result(l), 0);
+}
+
+static void add_override(StepList *l, const char *device, const char *from, const char *to) {
+        add(l, device, (Step) { .kind = STEP_OVERRIDE, .override = { .from = from, .to = to } });
+}
+
+static void add_attributes(StepList *l, StepKind kind, const char *device, unsigned vf, const char *text) {
+        Step s = { .kind = kind, .vf = { .index = vf } };
+        _cleanup_free_ char *problem = NULL;
+
+        assert_int_equal(vf_attributes_parse(text, &s.vf.attributes, &problem), 0);
+        add(l, device, s);
 }
 
 static void assert_override(const Fixture *f, const char *device, const char *expected) {
@@ -98,8 +111,8 @@ TEST_WITH(test_all_done, setup, teardown) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
-        add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add_override(l, FIRST, "driver-a", "driver-b");
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 2);
         for (size_t i = 0; i < n_reports; i++) {
@@ -116,9 +129,9 @@ TEST_WITH(test_undo_of_changes_only, setup, teardown) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
-        add(l, STEP_OVERRIDE, FIRST, "driver-a", "driver-b");
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        add_override(l, FIRST, "driver-a", "driver-b");
+        add_override(l, SECOND, "driver-a", "driver-b");
+        add_override(l, GONE, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         /* The undo is reported too, because it may hang. */
         assert_int_equal(reports[n_reports - 1].kind, REPORT_UNDO);
@@ -145,13 +158,13 @@ TEST_WITH(test_power, setup, teardown) {
         assert_non_null(l);
         tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
         for (int i = 0; i < 2; i++) {
-                add(l, STEP_D3COLD, i ? SECOND : FIRST, "1", "0");
-                add(l, STEP_RUNTIME_PM, i ? SECOND : FIRST, "auto", "on");
+                add(l, i ? SECOND : FIRST, (Step) { .kind = STEP_D3COLD, .on = false });
+                add(l, i ? SECOND : FIRST, (Step) { .kind = STEP_RUNTIME_PM, .on = true });
         }
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_attribute(f, SECOND, "d3cold_allowed", "0");
         tree_attribute(f->root, SECOND, "d3cold_allowed", "1");
-        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        add_override(l, GONE, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_attribute(f, SECOND, "d3cold_allowed", "1");
 }
@@ -165,7 +178,7 @@ TEST_WITH(test_reset, setup, teardown) {
         assert_non_null(any);
         tree_attribute(f->root, SECOND, "reset", "");
         tree_attribute(f->root, SECOND, "reset_method", "flr");
-        add(by_bus, STEP_RESET, SECOND, "flr", "bus");
+        add(by_bus, SECOND, (Step) { .kind = STEP_RESET, .reset = { .method = RESET_METHOD_BUS, .before = "flr" } });
         assert_int_equal(executor_run(f->fs, by_bus, -1, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
         assert_attribute(f, SECOND, "reset", "1");
@@ -174,10 +187,10 @@ TEST_WITH(test_reset, setup, teardown) {
         assert_int_equal(executor_run(f->fs, by_bus, -1, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
 
-        add(any, STEP_RESET, FIRST, NULL, NULL);
+        add(any, FIRST, (Step) { .kind = STEP_RESET });
         assert_int_equal(executor_run(f->fs, any, -1, keep, NULL), RUN_DONE);
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -ENOENT);
-        any->steps[0].may_lack_method = true;
+        any->steps[0].reset.may_lack_method = true;
         assert_int_equal(executor_run(f->fs, any, -1, keep, NULL), RUN_DONE);
         (void) last_report(REPORT_STEP);
 }
@@ -191,8 +204,8 @@ TEST_WITH(test_partition_may_lack, setup, teardown) {
                 _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
                 assert_non_null(l);
-                add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
+                add_override(l, SECOND, "driver-a", "driver-b");
+                step_list_add(l, (Step) { .kind = STEP_ACTIVATE });
                 l->steps[1].may_lack = may_lack;
                 assert_int_equal(executor_run(f->fs, l, -1, keep, NULL) == 0, may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_UNDO_FAILED)->step, 1);
@@ -209,10 +222,10 @@ TEST_WITH(test_failed_device_is_skipped, setup, teardown) {
         assert_non_null(l);
         tree_attribute(f->root, SECOND, "config", "\x03\x10");
         tree_attribute(f->root, SECOND, "vendor", "0x1003");
-        add(l, STEP_CHECK, FIRST, NULL, NULL);
-        add(l, STEP_CHECK, SECOND, NULL, NULL);
-        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add(l, FIRST, (Step) { .kind = STEP_CHECK });
+        add(l, SECOND, (Step) { .kind = STEP_CHECK });
+        add_override(l, FIRST, "driver-b", "driver-a");
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, 5);
         assert_int_equal(reports[1].kind, REPORT_DEVICE_FAILED);
@@ -230,8 +243,8 @@ TEST_WITH(test_gone_is_done, setup, teardown) {
 
         assert_non_null(l);
         l->skips_missing_devices = true;
-        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add_override(l, GONE, "driver-a", "driver-b");
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_override(f, SECOND, "driver-b");
         tree_unlink(f->root, "sys/bus/pci/devices/" SECOND "/driver_override");
@@ -252,8 +265,7 @@ TEST_WITH(test_gone_vf_is_done, setup, teardown) {
 
                 assert_non_null(l);
                 l->skips_missing_devices = true;
-                add(l, STEP_ATTRIBUTES, SECOND, NULL, "mac=02:00:00:00:00:01");
-                l->steps[0].vf = cases[i].vf;
+                add_attributes(l, STEP_ATTRIBUTES, SECOND, cases[i].vf, "mac=02:00:00:00:00:01");
                 assert_int_equal(executor_run(f->fs, l, -1, keep, NULL) != 0, cases[i].expected);
                 n_reports = 0;
         }
@@ -263,15 +275,10 @@ TEST_WITH(test_gone_vf_is_done, setup, teardown) {
  * step does not wait for an interface. */
 TEST_WITH(test_representor, setup, teardown) {
         static const struct {
-                StepKind kind;
-                const char *to;
+                unsigned vf; /* 0: STEP_OVERRIDE */
                 int error;
                 const char *representor;
-        } cases[] = {
-                { STEP_ATTRIBUTES, "mac=02:00:00:00:00:01", -EOPNOTSUPP, "eth7" },
-                { STEP_ATTRIBUTES, "no-such=1", -EINVAL, "" },
-                { STEP_OVERRIDE, "driver-b", -EISDIR, "" },
-        };
+        } cases[] = { { 1, -EOPNOTSUPP, "eth7" }, { 7, -ENODEV, "" }, { 0, -EISDIR, "" } };
         uint64_t begin = clock_usec(CLOCK_MONOTONIC);
         Fixture *f = *state;
 
@@ -282,7 +289,10 @@ TEST_WITH(test_representor, setup, teardown) {
                 _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
                 assert_non_null(l);
-                add(l, cases[i].kind, SECOND, NULL, cases[i].to);
+                if (cases[i].vf > 0)
+                        add_attributes(l, STEP_ATTRIBUTES, SECOND, cases[i].vf, "mac=02:00:00:00:00:01");
+                else
+                        add_override(l, SECOND, NULL, "driver-b");
                 (void) executor_run(f->fs, l, -1, keep, NULL);
                 for (size_t j = n_reports; j-- > 0;)
                         if (reports[j].kind == REPORT_FAILED) {
@@ -317,7 +327,7 @@ static void run_with_guids(const Fixture *f, int expected) {
 
         assert_non_null(l);
         l->reports_found_state = true;
-        add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
+        add_attributes(l, STEP_ATTRIBUTES, FIRST, 1, GUIDS);
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), expected);
         assert_true(n_reports >= 4);
         assert_int_equal(reports[0].kind, REPORT_READING);
@@ -340,7 +350,7 @@ TEST_WITH(test_not_saved, setup, teardown) {
         assert_non_null(l);
         l->reports_found_state = true;
         offer(f->root, "sriov/1", "00:11:22:33:44:55:66:77");
-        add(l, STEP_ATTRIBUTES, FIRST, NULL, GUIDS);
+        add_attributes(l, STEP_ATTRIBUTES, FIRST, 1, GUIDS);
         assert_int_equal(executor_run(f->fs, l, -1, refuse_all_found, NULL), RUN_FAILED);
         (void) last_report(REPORT_ALL_FOUND);
 }
@@ -352,8 +362,8 @@ TEST_WITH(test_nothing_to_save, setup, teardown) {
 
         assert_non_null(l);
         l->reports_found_state = true;
-        add(l, STEP_SUPPORTED_ATTRIBUTES, FIRST, NULL, GUIDS);
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add_attributes(l, STEP_SUPPORTED_ATTRIBUTES, FIRST, 1, GUIDS);
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, refuse_all_found, NULL), RUN_DONE);
         assert_int_equal(reports[1].kind, REPORT_FOUND);
         assert_override(f, SECOND, "driver-b");
@@ -368,8 +378,8 @@ TEST_WITH(test_without_systemd, setup, teardown) {
         assert_int_equal(setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/nonexistent", 1), 0);
         l->reports_found_state = true;
         l->timeout_sec = 4;
-        add(l, STEP_STOP_SERVICE, FIRST, NULL, "x.service");
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add(l, FIRST, (Step) { .kind = STEP_STOP_SERVICE, .service = "x.service" });
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_int_equal(n_reports, 1);
         assert_int_equal(last_report(REPORT_FAILED)->step, 0);
@@ -427,9 +437,8 @@ static StepList *new_vfs(const Fixture *f) {
         tree_attribute_link(f->root, FIRST, "virtfn2", "../0000:04:00.2");
         offer(f->root, "sriov/1", OLD_GUID);
         offer(f->root, "sriov/2", OLD_GUID);
-        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
-        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:99");
-        l->steps[1].vf = 2;
+        add_attributes(l, STEP_TRY_ATTRIBUTES, FIRST, 1, "node-guid=00:11:22:33:44:55:66:77");
+        add_attributes(l, STEP_TRY_ATTRIBUTES, FIRST, 2, "node-guid=00:11:22:33:44:55:66:99");
         return l;
 }
 
@@ -441,7 +450,7 @@ TEST_WITH(test_vfs_of_a_pf, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = new_vfs(f);
 
-        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
+        add_override(l, FIRST, "driver-b", "driver-a");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_int_equal(n_reports, ELEMENTSOF(expected));
         for (size_t i = 0; i < n_reports; i++) {
@@ -454,7 +463,7 @@ TEST_WITH(test_vfs_of_a_pf, setup, teardown) {
 
         offer(f->root, "sriov/1", OLD_GUID);
         offer(f->root, "sriov/2", OLD_GUID);
-        add(l, STEP_OVERRIDE, GONE, "driver-a", "driver-b");
+        add_override(l, GONE, "driver-a", "driver-b");
         n_reports = 0;
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_FAILED);
         assert_guid(f, "1", OLD_GUID);
@@ -468,7 +477,7 @@ TEST_WITH(test_failed_vf, setup, teardown) {
         size_t failed = 0;
 
         tree_unlink(f->root, "sys/bus/pci/devices/" FIRST "/virtfn1");
-        add(l, STEP_OVERRIDE, FIRST, "driver-b", "driver-a");
+        add_override(l, FIRST, "driver-b", "driver-a");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         for (size_t i = 0; i < n_reports; i++)
                 if (reports[i].kind == REPORT_DEVICE_FAILED) {
@@ -491,9 +500,9 @@ TEST_WITH(test_users_may_be_unknown, setup, teardown) {
 
                 assert_non_null(l);
                 tree_attribute_link(f->root, SECOND, "iommu_group", "../../../../kernel/iommu_groups/7");
-                add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
-                add(l, STEP_CHECK_UNUSED, SECOND, NULL, NULL);
-                assert_int_equal(step_list_add(l, STEP_ACTIVATE, (PciAddress) { 0 }, NULL, NULL), 0);
+                add_override(l, SECOND, "driver-a", "driver-b");
+                add(l, SECOND, (Step) { .kind = STEP_CHECK_UNUSED, .unused = { .is_vf = true } });
+                step_list_add(l, (Step) { .kind = STEP_ACTIVATE });
                 l->steps[1].may_lack = l->steps[2].may_lack = may_lack;
                 assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), !may_lack);
                 assert_int_equal(last_report(may_lack ? REPORT_LACKING : REPORT_FAILED)->step, 1);
@@ -502,19 +511,19 @@ TEST_WITH(test_users_may_be_unknown, setup, teardown) {
         }
 }
 
-/* A single VF, and an invalid attribute. */
+/* A VF without others beside it, and one that does not exist. */
 TEST_WITH(test_one_vf, setup, teardown) {
         Fixture *f = *state;
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
         offer(f->root, "sriov/1", OLD_GUID);
-        add(l, STEP_TRY_ATTRIBUTES, FIRST, NULL, "node-guid=00:11:22:33:44:55:66:77");
-        add(l, STEP_TRY_ATTRIBUTES, SECOND, NULL, "no-such=1");
+        add_attributes(l, STEP_TRY_ATTRIBUTES, FIRST, 1, "node-guid=00:11:22:33:44:55:66:77");
+        add_attributes(l, STEP_TRY_ATTRIBUTES, SECOND, 7, "mac=02:00:00:00:00:01");
         assert_int_equal(executor_run(f->fs, l, -1, keep, NULL), RUN_DONE);
         assert_guid(f, "1", "00:11:22:33:44:55:66:77");
         assert_int_equal(last_report(REPORT_DEVICE_FAILED)->step, 1);
-        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -EINVAL);
+        assert_int_equal(last_report(REPORT_DEVICE_FAILED)->error, -ENODEV);
 }
 
 /* Blocks a process of the run at the beginning of step *userdata. */
@@ -537,7 +546,10 @@ static StepList *new_chains(unsigned parallel) {
 }
 
 static void add_to_chain(StepList *l, unsigned chain, StepKind kind, const char *device) {
-        add(l, kind, device, "driver-a", "driver-b");
+        if (kind == STEP_OVERRIDE)
+                add_override(l, device, "driver-a", "driver-b");
+        else
+                add(l, device, (Step) { .kind = kind, .plug = { .domain = "domain", .hostdev = "" } });
         l->steps[l->n - 1].chain = chain;
 }
 

@@ -421,7 +421,7 @@ TEST(test_steps) {
         assert_true(make->reports_found_state);
         assert_int_equal(make->n, 1);
         assert_int_equal(make->steps[0].kind, STEP_MAKE_REGION);
-        assert_string_equal(make->steps[0].to, "kvm");
+        assert_string_equal(make->steps[0].memory.group, "kvm");
         assert_false(step_has_device(&make->steps[0]));
         text = step_describe(&make->steps[0]);
         record("step", text);

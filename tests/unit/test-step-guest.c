@@ -53,13 +53,18 @@ static void assert_steps(StepList *l, const char *expected) {
 
                 fprintf(f, "%s%s", i > 0 ? "; " : "", kinds[s->kind]);
                 fprintf(f, step_has_device(s) ? " %s" : " '%s'",
-                        step_has_device(s) ? PCI_ADDRESS_STR(s->device) : s->region.name);
+                        step_has_device(s) ? PCI_ADDRESS_STR(s->device) : s->memory.region.name);
                 if (with_vf)
-                        fprintf(f, s->vf == STEP_VF_UNKNOWN ? " vf?" : " vf%u", s->vf);
-                if (step_gives_attributes(s) || s->kind == STEP_CLEAN)
-                        fprintf(f, " to %s", s->to);
+                        fprintf(f, s->vf.index == STEP_VF_UNKNOWN ? " vf?" : " vf%u", s->vf.index);
+                if (step_gives_attributes(s)) {
+                        _cleanup_free_ char *attributes = vf_attributes_format(&s->vf.attributes);
+
+                        fprintf(f, " to %s", attributes);
+                }
+                if (s->kind == STEP_CLEAN)
+                        fprintf(f, " to %s", s->clean.command);
                 if (s->kind == STEP_RESTORE)
-                        fprintf(f, " of %s", PCI_ADDRESS_STR(s->target));
+                        fprintf(f, " of %s", PCI_ADDRESS_STR(s->vf.address));
         }
         assert_int_equal(fclose(f), 0);
         assert_string_equal(text, expected);
@@ -228,7 +233,7 @@ TEST(test_clean) {
         assert_true(l->skips_missing_devices);
         for (size_t i = 0; i < l->n; i++)
                 if (l->steps[i].kind == STEP_CLEAN)
-                        assert_string_equal(l->steps[i].from, "gpu");
+                        assert_string_equal(l->steps[i].clean.pool, "gpu");
         assert_steps(l, "reset " GPU "; check " GPU "; reset " HELD "; check " HELD "; reset " VF "; check " VF
                         "; clean " GPU " to /bin/true; override " GPU "; unbind " GPU "; unbind " HELD "; unbind " VF
                         "; bind " GPU "; override " GPU "; override " HELD "; override " VF);
@@ -275,11 +280,12 @@ TEST(test_list) {
         size_t n = 0;
 
         assert_non_null(l);
-        assert_int_equal(step_list_add(l, STEP_RESET, address_of(VF), NULL, NULL), 0);
-        assert_int_equal(step_list_add(l, STEP_STOP_SERVICE, address_of(PF), NULL, "x.service"), 0);
-        assert_int_equal(step_list_add(l, STEP_RESET, address_of(GPU), NULL, NULL), 0);
-        assert_int_equal(step_list_add(l, STEP_MAKE_REGION, address_of(PF), NULL, NULL), 0);
-        assert_int_equal(step_list_add(l, STEP_CHECK, address_of(VF), NULL, NULL), 0);
+        step_list_add(l, (Step) { STEP_RESET, address_of(VF) });
+        step_list_add(l, (Step) { STEP_STOP_SERVICE, address_of(PF), .service = "x.service" });
+        step_list_add(l, (Step) { STEP_RESET, address_of(GPU) });
+        step_list_add(l, (Step) { STEP_MAKE_REGION, address_of(PF) });
+        step_list_add(l, (Step) { STEP_CHECK, address_of(VF) });
+        assert_int_equal(step_list_result(l), 0);
         assert_int_equal(step_list_devices(l, &devices, &n), 0);
         assert_int_equal(n, 2);
         assert_true(pci_address_equal(devices[0], address_of(GPU)) && pci_address_equal(devices[1], address_of(VF)));
@@ -289,20 +295,19 @@ TEST(test_list) {
         assert_steps(l, "reset " VF "; reset " GPU "; check " VF);
 }
 
-TEST(test_supported) {
-        static const struct {
-                const char *found, *left;
-        } cases[] = { { "mac=00:00:00:00:00:00 trust=off", MAC },
-                      { "trust=off", "" },
-                      { MAC " vlan=7", MAC " vlan=100" } };
+/* The strings of a step are those of the list, also after its maker has freed its own. */
+TEST(test_strings) {
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+        char pool[] = "gpu", command[] = "/bin/true";
 
-        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
-                const VfAttributes wanted = attributes_of(MAC " vlan=100"), found = attributes_of(cases[i].found);
-                _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
-
-                assert_non_null(l);
-                assert_int_equal(step_list_add_attributes(l, STEP_SUPPORTED_ATTRIBUTES, address_of(PF), 1, &wanted), 0);
-                assert_int_equal(step_keep_supported(&l->steps[0], &found), 0);
-                assert_string_equal(l->steps[0].to, cases[i].left);
-        }
+        assert_non_null(l);
+        step_list_add(l, (Step) { STEP_CLEAN, address_of(GPU), .clean = { pool, command } });
+        step_list_add(l, (Step) { STEP_OVERRIDE, address_of(GPU), .override = { .to = pool } });
+        memset(pool, 'x', strlen(pool));
+        memset(command, 'x', strlen(command));
+        assert_int_equal(step_list_result(l), 0);
+        assert_string_equal(l->steps[0].clean.pool, "gpu");
+        assert_string_equal(l->steps[0].clean.command, "/bin/true");
+        assert_null(l->steps[1].override.from);
+        assert_string_equal(l->steps[1].override.to, "gpu");
 }

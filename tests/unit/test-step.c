@@ -60,19 +60,19 @@ static bool apply(const Step *s, Fact *facts) {
 
         switch (s->kind) {
         case STEP_OVERRIDE:
-                if (!streq_ptr(f->override, s->from))
+                if (!streq_ptr(f->override, s->override.from))
                         return false;
-                f->override = s->to;
+                f->override = s->override.to;
                 return true;
         case STEP_UNBIND:
-                if (!streq_ptr(f->driver, s->from) || !s->from)
+                if (!streq_ptr(f->driver, s->unbind.driver) || !s->unbind.driver)
                         return false;
                 f->driver = NULL;
                 return true;
-        case STEP_BIND: /* drivers_probe: only the override makes the driver certain */
-                if (f->driver || !streq_ptr(f->override, s->to))
+        case STEP_BIND: /* drivers_probe: only by its override can it be that driver for certain */
+                if (f->driver || !streq_ptr(f->override, s->driver))
                         return false;
-                f->driver = s->to;
+                f->driver = s->driver;
                 return true;
         default:
                 return false;
@@ -140,11 +140,20 @@ TEST(test_there_and_back) {
                 check_there_and_back((const Fact[]) { priors[i % n], priors[i / n % n], priors[i / n / n] }, DEVICES);
 }
 
+/* What the step sets. */
+static const char *target(const Step *s) {
+        return s->kind == STEP_OVERRIDE     ? s->override.to
+               : s->kind == STEP_UNBIND     ? s->unbind.instead
+               : s->kind == STEP_BIND       ? s->driver
+               : s->kind == STEP_RUNTIME_PM ? (s->on ? "on" : "auto")
+                                            : (s->on ? "1" : "0");
+}
+
 static void assert_steps(const StepList *l, const StepKind *kinds, const char *const *to, size_t n) {
         assert_int_equal(l->n, n);
         for (size_t i = 0; i < n; i++) {
                 assert_int_equal(l->steps[i].kind, kinds[i]);
-                assert_true(streq_ptr(l->steps[i].to, to[i]));
+                assert_true(streq_ptr(target(&l->steps[i]), to[i]));
         }
 }
 
@@ -215,8 +224,7 @@ TEST(test_all_unbound_before_any_is_bound) {
                 assert_int_equal(release->steps[i].kind, i < 6 ? there[i] : STEP_OVERRIDE);
 }
 
-/* Each step is undone in reverse order by a step with from and to exchanged: the state is as before, after any number
- * of steps. */
+/* The undo of every step, in reverse: after any number of steps the facts are as before. */
 TEST(test_undone_after_any_step) {
         for (size_t p = 0; p < ELEMENTSOF(priors); p++) {
                 _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&priors[p], 1);
@@ -234,9 +242,9 @@ TEST(test_undone_after_any_step) {
                                 const Step *s = &l->steps[i];
 
                                 if (s->kind == STEP_OVERRIDE)
-                                        facts[0].override = s->from;
+                                        facts[0].override = s->override.from;
                                 else
-                                        facts[0].driver = s->from; /* a bind starts without a driver */
+                                        facts[0].driver = s->kind == STEP_UNBIND ? s->unbind.driver : NULL;
                         }
                         assert_true(streq_ptr(facts[0].driver, priors[p].driver) &&
                                     streq_ptr(facts[0].override, priors[p].override));
@@ -284,7 +292,7 @@ TEST(test_services_are_stopped_around) {
         assert_int_equal(l->n, ELEMENTSOF(expected));
         for (size_t i = 0; i < l->n; i++) {
                 assert_int_equal(l->steps[i].kind, expected[i].kind);
-                assert_true(!expected[i].service || streq(l->steps[i].to, expected[i].service));
+                assert_true(!expected[i].service || streq(l->steps[i].service, expected[i].service));
         }
         set_inventory(inv, (const Fact[]) { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } });
         assert_int_equal(steps_prepare(a, inv, &none), 0);
@@ -316,7 +324,6 @@ TEST(test_check_health) {
 /* The check has the error count from the preparation, also if it is 0, and after a copy. */
 TEST(test_fatal_errors) {
         static const Fact bound[] = { { VFIO, VFIO }, { VFIO, VFIO }, { VFIO, VFIO } };
-        static const char *const from[] = { NULL, "0", "4294967295" };
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(bound, 3), *copy = NULL;
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(3);
         _cleanup_(cleanup_step_list_free) StepList *l = NULL;
@@ -329,8 +336,10 @@ TEST(test_fatal_errors) {
         set_inventory(inv, bound);
         assert_int_equal(steps_release(copy, inv, AFTER_RELEASE_KEEP, true, &l), 0);
         for (size_t i = 0; i < l->n; i++)
-                if (l->steps[i].kind == STEP_CHECK)
-                        assert_true(streq_ptr(l->steps[i].from, from[n++]));
+                if (l->steps[i].kind == STEP_CHECK) {
+                        assert_int_equal(l->steps[i].check.compares, n > 0);
+                        assert_int_equal(l->steps[i].check.fatal, n++ < 2 ? 0 : UINT32_MAX);
+                }
         assert_int_equal(n, 3);
 }
 
@@ -360,8 +369,8 @@ TEST(test_one_service) {
         for (size_t i = 0; i < l->n; i++)
                 assert_int_equal(l->steps[i].kind, expected[i]);
         assert_int_equal(l->steps[1].device.slot, 1);
-        assert_int_equal(l->steps[1].vf, 1);
-        assert_string_equal(l->steps[1].from, "mlx5_core");
+        assert_true(l->steps[1].unbind.is_vf);
+        assert_string_equal(l->steps[1].unbind.driver, "mlx5_core");
         assert_true(step_lists_share_service(l, l));
         assert_false(step_lists_share_service(l, without));
         assert_false(step_lists_share_service(without, l));
@@ -398,10 +407,9 @@ TEST(test_release_of_what_is_not_on_vfio) {
                 assert_true(l->steps[i].kind != STEP_UNBIND);
 }
 
-static void assert_step(const Step *s, StepKind kind, const char *from, const char *to) {
-        assert_int_equal(s->kind, kind);
-        assert_true(streq_ptr(s->from, from));
-        assert_true(streq_ptr(s->to, to));
+static bool is_vgpu(const Step *s, bool wanted, unsigned type, const char *name, const char *mdev) {
+        return s->kind == STEP_VGPU && s->vgpu.wanted == wanted && s->vgpu.type == type &&
+               streq_ptr(s->vgpu.name, name) && streq_ptr(s->vgpu.mdev, mdev);
 }
 
 /* A VF with a vGPU keeps its driver and override. A vGPU of another program is not touched. */
@@ -412,11 +420,12 @@ TEST(test_vgpu) {
         static const struct {
                 const char *driver;
                 unsigned present;
-                const char *to, *back;
-        } cases[] = {
-                { "nvidia", 0, "1414", NULL }, { "nvidia", 1414, NULL, "0" },   { "nvidia", 7, "1414", NULL },
-                { NULL, 0, "1414", NULL },     { "vfio-pci", 0, "1414", NULL },
-        };
+                bool ours;
+        } cases[] = { { "nvidia", 0, false },
+                      { "nvidia", 1414, true },
+                      { "nvidia", 7, false },
+                      { NULL, 0, false },
+                      { "vfio-pci", 0, false } };
 
         a->devices[0].vgpu_type = 1414;
         assert_int_equal(string_copy(&a->devices[0].vfio_driver, "nvidia"), 0);
@@ -426,19 +435,18 @@ TEST(test_vgpu) {
                 set_inventory(inv, &(Fact) { cases[i].driver, NULL });
                 inv->devices[0].vgpu_type = cases[i].present;
                 assert_int_equal(steps_prepare(a, inv, &prepare), 0);
-                assert_int_equal(prepare->n, cases[i].to ? 1 : 0);
-                assert_true(!cases[i].to || streq(prepare->steps[0].to, cases[i].to));
+                assert_int_equal(prepare->n, cases[i].ours ? 0 : 1);
+                assert_true(cases[i].ours || is_vgpu(&prepare->steps[0], true, 1414, NULL, NULL));
                 assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
-                assert_int_equal(release->n, cases[i].back ? 1 : 0);
-                assert_true(!cases[i].back || streq(release->steps[0].to, cases[i].back));
+                assert_int_equal(release->n, cases[i].ours ? 1 : 0);
+                assert_true(!cases[i].ours || is_vgpu(&release->steps[0], false, 1414, NULL, NULL));
         }
 }
 
 /* The vGPU is a mediated device with the allocation's UUID. Another mediated device is not touched. */
 TEST(test_mediated_device) {
         const Fact on_nvidia = { "nvidia", NULL };
-        static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a600000100",
-                          step[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600000100";
+        static const char uuid[] = "4b20d080-1b54-4048-85b3-a6a600000100";
         _cleanup_(cleanup_allocation_free) Allocation *a = make_allocation(&on_nvidia, 1);
         _cleanup_(cleanup_inventory_free) Inventory *inv = make_inventory(1);
         _cleanup_(cleanup_step_list_free) StepList *unlisted = NULL;
@@ -468,11 +476,10 @@ TEST(test_mediated_device) {
                 (void) strcpy(inv->devices[0].mdev, cases[i].mdev);
                 assert_int_equal(steps_prepare(a, inv, &prepare), 0);
                 assert_int_equal(prepare->n, cases[i].ours ? 0 : 1);
-                assert_true(cases[i].ours || (streq(prepare->steps[0].from, "0") && streq(prepare->steps[0].to, step)));
+                assert_true(cases[i].ours || is_vgpu(&prepare->steps[0], true, 558, "nvidia-558", uuid));
                 assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &release), 0);
                 assert_int_equal(release->n, cases[i].ours ? 1 : 0);
-                assert_true(!cases[i].ours ||
-                            (streq(release->steps[0].from, step) && streq(release->steps[0].to, "0")));
+                assert_true(!cases[i].ours || is_vgpu(&release->steps[0], false, 558, "nvidia-558", uuid));
         }
 
         /* While types are not listed, the type's directory is unknown; GVT-g's has no number. */
@@ -481,7 +488,17 @@ TEST(test_mediated_device) {
         assert_int_equal(string_copy(&inv->devices[0].vgpu_types, ""), 0);
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &unlisted), 0);
         assert_int_equal(unlisted->n, 1);
-        assert_string_equal(unlisted->steps[0].from, "558/4b20d080-1b54-4048-85b3-a6a600000100");
+        assert_true(is_vgpu(&unlisted->steps[0], false, 558, NULL, uuid));
+}
+
+static void assert_autoprobe_off(const Step *s) {
+        assert_int_equal(s->kind, STEP_AUTOPROBE);
+        assert_false(s->on);
+}
+
+static void assert_count(const Step *s, StepKind kind, unsigned count) {
+        assert_int_equal(s->kind, kind);
+        assert_int_equal(s->count, count);
 }
 
 TEST(test_create_vfs) {
@@ -491,8 +508,8 @@ TEST(test_create_vfs) {
 
         assert_int_equal(steps_set_vfs(inv, &pf, 4, NULL, &l), 0);
         assert_int_equal(l->n, 2);
-        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0"); /* does not affect existing VFs */
-        assert_step(&l->steps[1], STEP_NUMVFS, "0", "4");
+        assert_autoprobe_off(&l->steps[0]); /* has no effect on VFs that are there */
+        assert_count(&l->steps[1], STEP_NUMVFS, 4);
 }
 
 /* Changes from two VFs, one of them on vfio-pci, to count. */
@@ -518,19 +535,23 @@ TEST(test_change_vfs) {
         _cleanup_(cleanup_step_list_free) StepList *l = from_two(5);
 
         assert_int_equal(l->n, 5);
-        assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0");
-        assert_step(&l->steps[1], STEP_UNBIND, VFIO, NULL);
+        assert_autoprobe_off(&l->steps[0]);
+        assert_int_equal(l->steps[1].kind, STEP_UNBIND);
+        assert_string_equal(l->steps[1].unbind.driver, VFIO);
+        assert_null(l->steps[1].unbind.instead);
         assert_int_equal(l->steps[1].device.slot, 2);
-        assert_step(&l->steps[2], STEP_OVERRIDE, VFIO, NULL);
-        assert_step(&l->steps[3], STEP_REMOVE_VFS, "2", "0");
-        assert_step(&l->steps[4], STEP_NUMVFS, "0", "5");
+        assert_int_equal(l->steps[2].kind, STEP_OVERRIDE);
+        assert_string_equal(l->steps[2].override.from, VFIO);
+        assert_null(l->steps[2].override.to);
+        assert_count(&l->steps[3], STEP_REMOVE_VFS, 2);
+        assert_count(&l->steps[4], STEP_NUMVFS, 5);
 }
 
 TEST(test_remove_vfs) {
         _cleanup_(cleanup_step_list_free) StepList *none = from_two(0), *same = from_two(2);
 
         assert_int_equal(none->n, 4);
-        assert_step(&none->steps[3], STEP_REMOVE_VFS, "2", "0");
+        assert_count(&none->steps[3], STEP_REMOVE_VFS, 2);
         assert_int_equal(same->n, 0);
 }
 
@@ -547,12 +568,12 @@ TEST(test_remove_vfs_of_a_nic) {
                 assert_int_equal(inventory_finish(inv), 0);
                 assert_int_equal(steps_set_vfs(inv, &pf, 0, NULL, &l), 0);
                 assert_int_equal(l->n, count + 2);
-                assert_step(&l->steps[0], STEP_AUTOPROBE, "1", "0");
+                assert_autoprobe_off(&l->steps[0]);
                 for (unsigned i = 0; i < count; i++) {
-                        assert_step(&l->steps[i + 1], STEP_SAVE_VF_STATE, NULL, NULL);
-                        assert_int_equal(l->steps[i + 1].vf, i);
+                        assert_int_equal(l->steps[i + 1].kind, STEP_SAVE_VF_STATE);
+                        assert_int_equal(l->steps[i + 1].vf.index, i);
                 }
-                assert_step(&l->steps[count + 1], STEP_REMOVE_VFS, count == 1 ? "1" : "2", "0");
+                assert_count(&l->steps[count + 1], STEP_REMOVE_VFS, count);
         }
 }
 
@@ -566,29 +587,28 @@ TEST(test_hang) {
         }
 }
 
-static char from_text[] = "nvidia", to_text[] = "vfio-pci", count_text[] = "4", off_text[] = "0", on_text[] = "on",
-            auto_text[] = "auto", bus_text[] = "bus", mdev_text[] = "nvidia-558/4b20d080-1b54-4048-85b3-a6a600008312",
-            vlan_text[] = "vlan=7";
+#define AT_82 .device = { .bus = 0x82 }
+#define VLAN  .attributes = { .set = VF_ATTRIBUTE_BIT(VF_VLAN), .value = { [VF_VLAN] = 7 } }
 
 static const Step steps[] = {
-        { STEP_OVERRIDE, { .bus = 0x82 }, NULL, to_text },
-        { STEP_OVERRIDE, { .bus = 0x82 }, to_text, NULL },
-        { STEP_UNBIND, { .bus = 0x82 }, from_text, NULL },
-        { STEP_BIND, { .bus = 0x82 }, NULL, to_text },
-        { STEP_AUTOPROBE, { .bus = 0x82 }, NULL, off_text },
-        { STEP_NUMVFS, { .bus = 0x82 }, off_text, count_text },
-        { STEP_REMOVE_VFS, { .bus = 0x82 }, count_text, off_text },
-        { STEP_RESTORE, { .bus = 0x82 }, NULL, vlan_text, .vf = 1 },
-        { STEP_SUPPORTED_ATTRIBUTES, { .bus = 0x82 }, NULL, off_text + 1, .vf = 1 },
-        { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, vlan_text, .vf = STEP_VF_UNKNOWN },
-        { STEP_VGPU, { .bus = 0x82 }, off_text, count_text },
-        { STEP_VGPU, { .bus = 0x82 }, count_text, off_text },
-        { STEP_VGPU, { .bus = 0x82 }, off_text, mdev_text },
-        { STEP_RUNTIME_PM, { .bus = 0x82 }, auto_text, on_text },
-        { STEP_RUNTIME_PM, { .bus = 0x82 }, on_text, auto_text },
-        { STEP_D3COLD, { .bus = 0x82 }, NULL, off_text },
-        { STEP_RESET, { .bus = 0x82 }, NULL, NULL },
-        { STEP_RESET, { .bus = 0x82 }, NULL, bus_text },
+        { STEP_OVERRIDE, AT_82, .override = { .to = VFIO } },
+        { STEP_OVERRIDE, AT_82, .override = { .from = VFIO } },
+        { STEP_UNBIND, AT_82, .unbind = { .driver = "nvidia" } },
+        { STEP_BIND, AT_82, .driver = VFIO },
+        { STEP_AUTOPROBE, AT_82, .on = false },
+        { STEP_NUMVFS, AT_82, .count = 4 },
+        { STEP_REMOVE_VFS, AT_82, .count = 4 },
+        { STEP_RESTORE, AT_82, .vf = { .index = 1, VLAN } },
+        { STEP_SUPPORTED_ATTRIBUTES, AT_82, .vf = { .index = 1 } },
+        { STEP_ATTRIBUTES, AT_82, .vf = { .index = STEP_VF_UNKNOWN, VLAN } },
+        { STEP_VGPU, AT_82, .vgpu = { .wanted = true, .type = 4 } },
+        { STEP_VGPU, AT_82, .vgpu = { .wanted = false, .type = 4 } },
+        { STEP_VGPU, AT_82, .vgpu = { .wanted = true, .type = 558, .name = "nvidia-558" } },
+        { STEP_RUNTIME_PM, AT_82, .on = true },
+        { STEP_RUNTIME_PM, AT_82, .on = false },
+        { STEP_D3COLD, AT_82, .on = false },
+        { STEP_RESET, AT_82 },
+        { STEP_RESET, AT_82, .reset = { .method = RESET_METHOD_BUS } },
 };
 
 TEST(test_describe) {
@@ -618,10 +638,17 @@ TEST(test_failures) {
         }
 }
 
-/* The sentence names exactly the attributes that the PF does not support. */
+static VfAttributes parse(const char *text) {
+        _cleanup_free_ char *problem = NULL;
+        VfAttributes v = { 0 };
+
+        assert_int_equal(vf_attributes_parse(text, &v, &problem), 0);
+        return v;
+}
+
+/* The sentence names the attributes that the PF does not offer, and no other. */
 TEST(test_missing_attributes) {
-        char text[] = "mac=02:00:00:00:00:01 vlan=7";
-        const Step s = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, text, .vf = 1 };
+        const Step s = { STEP_ATTRIBUTES, AT_82, .vf = { 1, parse("mac=02:00:00:00:00:01 vlan=7") } };
         static const unsigned found[] = { 0, VF_ATTRIBUTE_BIT(VF_MAC), VF_ATTRIBUTE_BIT(VF_VLAN),
                                           VF_ATTRIBUTE_BIT(VF_MAC) | VF_ATTRIBUTE_BIT(VF_VLAN) };
 
@@ -638,8 +665,7 @@ TEST(test_missing_attributes) {
 /* A shell reports a signal as 128 plus its number. */
 TEST(test_status) {
         static const int statuses[] = { 1, 127, 128, 129, 130, 137 };
-        char pool[] = "gpu", command[] = "/bin/clean";
-        const Step s = { STEP_CLEAN, { .bus = 0x82 }, pool, command };
+        const Step s = { STEP_CLEAN, AT_82, .clean = { "gpu", "/bin/clean" } };
 
         for (size_t i = 0; i < ELEMENTSOF(statuses); i++) {
                 _cleanup_free_ char *text = step_failure_with_status(&s, statuses[i]), *about = NULL;
@@ -658,11 +684,11 @@ static void assert_failure(const Step *s, int error, const char *words) {
 
 TEST(test_causes) {
         static const int dead[] = { ENOLINK, EREMCHG };
-        char guid[] = "node-guid=02:00:00:00:00:00:00:01", fatal[] = "0", vfio[] = VFIO;
-        const Step check = { STEP_CHECK, { .bus = 0x82 }, fatal, NULL };
-        const Step health = { STEP_CHECK_HEALTH, { .bus = 0x82 }, NULL, NULL };
-        const Step bind = { STEP_BIND, { .bus = 0x82 }, NULL, vfio };
-        const Step infiniband = { STEP_ATTRIBUTES, { .bus = 0x82 }, NULL, guid };
+        const Step check = { STEP_CHECK, AT_82, .check = { .compares = true } };
+        const Step health = { STEP_CHECK_HEALTH, AT_82 };
+        const Step bind = { STEP_BIND, AT_82, .driver = VFIO };
+        const Step infiniband = { STEP_ATTRIBUTES, AT_82,
+                                  .vf = { .attributes = parse("node-guid=02:00:00:00:00:00:00:01") } };
         _cleanup_free_ char *module = step_failure(&infiniband, -EOPNOTSUPP, &(const VfAttributes) { 0 });
 
         record("no interface of an InfiniBand PF", module);
@@ -724,13 +750,13 @@ TEST(test_return_of_gpus) {
                 assert_int_equal(checked, cases[i].checked);
         }
         for (size_t i = 0; i < ELEMENTSOF(errors); i++) {
-                const Step check = { STEP_CHECK_GPU, { .bus = 0x82 }, NULL, NULL };
+                const Step check = { STEP_CHECK_GPU, AT_82 };
                 _cleanup_free_ char *text = step_failure(&check, -errors[i], NULL);
 
                 assert_non_null(step_cause(&check, -errors[i]));
                 record("a GPU that is back with the host", text);
         }
-        assert_null(step_cause(&(const Step) { STEP_CHECK_GPU, { 0 }, NULL, NULL }, -EPERM));
+        assert_null(step_cause(&(const Step) { .kind = STEP_CHECK_GPU }, -EPERM));
 }
 
 /* The partition is activated at the end, and deactivated at the beginning. */
@@ -795,13 +821,13 @@ TEST(test_partition) {
 TEST(test_reset_of_pools) {
         static const struct {
                 const char *keys;
-                bool may_lack_method, may_stay; /* of the GPU's steps */
-                const char *method;
+                bool may_lack_method, may_stay; /* of the GPU */
+                ResetMethod method;
         } cases[] = {
-                { "", false, false, NULL },
-                { "AllowNoReset=yes\n", true, true, NULL },
-                { "ResetMethod=bus\n", false, false, "bus" },
-                { "ResetMethod=default\n", false, false, NULL },
+                { "", false, false, RESET_METHOD_DEFAULT },
+                { "AllowNoReset=yes\n", true, true, RESET_METHOD_DEFAULT },
+                { "ResetMethod=bus\n", false, false, RESET_METHOD_BUS },
+                { "ResetMethod=default\n", false, false, RESET_METHOD_DEFAULT },
         };
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
@@ -825,11 +851,12 @@ TEST(test_reset_of_pools) {
                 gpu = &l->steps[0];
                 audio = &l->steps[2];
                 assert_true(gpu->kind == STEP_RESET && audio->kind == STEP_RESET);
-                assert_true(gpu->may_lack_method == cases[i].may_lack_method && gpu->may_stay == cases[i].may_stay);
-                assert_true(streq_ptr(gpu->to, cases[i].method));
-                assert_true(streq_ptr(gpu->from, cases[i].method ? "flr bus" : NULL));
-                assert_true(audio->may_lack_method && audio->may_stay == cases[i].may_stay);
-                assert_null(audio->to);
+                assert_true(gpu->reset.may_lack_method == cases[i].may_lack_method &&
+                            gpu->reset.may_stay == cases[i].may_stay);
+                assert_int_equal(gpu->reset.method, cases[i].method);
+                assert_true(streq_ptr(gpu->reset.before, cases[i].method ? "flr bus" : NULL));
+                assert_true(audio->reset.may_lack_method && audio->reset.may_stay == cases[i].may_stay);
+                assert_int_equal(audio->reset.method, RESET_METHOD_DEFAULT);
         }
 }
 
@@ -848,7 +875,7 @@ TEST(test_methods_after_a_kill) {
         assert_int_equal(string_copy(&inv->devices[0].reset_methods, "bus"), 0);
         assert_int_equal(steps_release(a, inv, AFTER_RELEASE_RESTORE, true, &l), 0);
         assert_int_equal(steps_reset(a, inv, config, l), 0);
-        assert_string_equal(l->steps[0].from, "pm bus");
+        assert_string_equal(l->steps[0].reset.before, "pm bus");
 }
 
 /* Addresses of one chain are in one column of the list of chains. */
@@ -888,11 +915,12 @@ TEST(test_chains) {
         inv->devices[VF].type = PCI_TYPE_VF;
         inv->devices[VF].physfn = a[PF];
         inv->devices[BELOW].parent = inv->devices[BESIDE].parent = 0;
-        assert_int_equal(step_list_add(l, STEP_STOP_SERVICE, a[GPU], NULL, "x.service"), 0);
-        assert_int_equal(step_list_add(l, STEP_CHECK_IDLE, a[GPU], "nvidia", NULL), 0);
+        step_list_add(l, (Step) { STEP_STOP_SERVICE, a[GPU], .service = "x.service" });
+        step_list_add(l, (Step) { STEP_CHECK_IDLE, a[GPU], .unbind = { .driver = "nvidia" } });
         for (size_t i = 0; i < ELEMENTSOF(addresses); i++)
-                assert_int_equal(step_list_add(l, STEP_UNBIND, a[i], "nvidia", NULL), 0);
-        assert_int_equal(step_list_add(l, STEP_START_SERVICE, a[GPU], NULL, "x.service"), 0);
+                step_list_add(l, (Step) { STEP_UNBIND, a[i], .unbind = { .driver = "nvidia" } });
+        step_list_add(l, (Step) { STEP_START_SERVICE, a[GPU], .service = "x.service" });
+        assert_int_equal(step_list_result(l), 0);
         assert_int_equal(steps_set_chains(l, inv), 0);
         assert_int_equal(l->n_chains, 5);
         assert_int_equal(l->steps[0].chain, 0);
