@@ -57,6 +57,17 @@ const char *format_more(size_t n, char buf[static AND_MORE_MAX]);
 /* Returns the formatted string. The caller frees; NULL when out of memory. */
 char *string_format(const char *format, ...) _printf_(1, 2);
 char *string_vformat(const char *format, va_list ap) _printf_(1, 0);
+/* Formats the arguments that the calling function has after its parameter format. As string_vformat(). */
+#define FORMAT_ARGUMENTS(format)                                                                                       \
+        ({                                                                                                             \
+                va_list arguments_;                                                                                    \
+                char *text_;                                                                                           \
+                                                                                                                       \
+                va_start(arguments_, format);                                                                          \
+                text_ = string_vformat(format, arguments_);                                                            \
+                va_end(arguments_);                                                                                    \
+                text_;                                                                                                 \
+        })
 
 /*
  * Replaces *s with a formatted string and frees the old one. *s may be one of the arguments. 0, or -ENOMEM, which

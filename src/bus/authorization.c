@@ -5,7 +5,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "error.h"
@@ -55,15 +54,12 @@ static void intent_done(Intent *i) {
 
 void intent_add(Intent *i, const char *key, const char *format, ...) {
         struct IntentDetail *d = &i->details[i->n_details];
-        va_list ap;
 
         if (i->n_details == INTENT_DETAILS_MAX || i->error < 0) {
                 i->error = i->error ?: -E2BIG;
                 return;
         }
-        va_start(ap, format);
-        *d = (struct IntentDetail) { .key = strdup(key), .value = string_vformat(format, ap) };
-        va_end(ap);
+        *d = (struct IntentDetail) { .key = strdup(key), .value = FORMAT_ARGUMENTS(format) };
         i->n_details++;
         if (!d->key || !d->value)
                 i->error = -ENOMEM;

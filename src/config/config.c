@@ -197,15 +197,12 @@ static int count_problem(Config *c, const char *file, unsigned line) {
 }
 
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) {
-        va_list ap;
         char *message;
 
         if (c->n_problems >= CONFIG_PROBLEMS_MAX - 1)
                 return count_problem(c, file, line);
 
-        va_start(ap, format);
-        message = string_vformat(format, ap);
-        va_end(ap);
+        message = FORMAT_ARGUMENTS(format);
         return append_problem(c, file, line, message);
 }
 

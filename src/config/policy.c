@@ -12,14 +12,11 @@
 
 int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
-        va_list ap;
 
         if (p->n_problems >= CONFIG_PROBLEMS_MAX - 1 && p->n_unlisted++ > 0)
                 return string_replace(&p->problems[p->n_problems - 1], "%zu more problems are not listed.",
                                       p->n_unlisted);
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
+        text = FORMAT_ARGUMENTS(format);
         if (!text || ARRAY_RESERVE(p->problems, p->n_problems) < 0)
                 return -ENOMEM;
         p->problems[p->n_problems] = string_format("%s:%u: %s", place->file, place->line, text);

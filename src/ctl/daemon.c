@@ -4,7 +4,6 @@
 #include "daemon.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "report.h"
@@ -12,15 +11,12 @@
 #include "view.h"
 
 static _printf_(2, 3) int add_problem(DaemonReport *d, const char *format, ...) {
-        va_list ap;
         char *text;
 
         if (d->n_problems >= DAEMON_PROBLEMS_MAX - 1 && d->n_unlisted++ > 0)
                 return string_replace(&d->problems[d->n_problems - 1], "%zu more problems are not listed.",
                                       d->n_unlisted);
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
+        text = FORMAT_ARGUMENTS(format);
         if (!text)
                 return -ENOMEM;
         d->problems[d->n_problems++] = text;

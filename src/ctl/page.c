@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The width of the terminal, and text wrapped at it. */
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,11 +62,7 @@ void page_wrap(FILE *f, const char *text, size_t used, size_t indent) {
 }
 
 void page_print(FILE *f, size_t indent, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
         page_wrap(f, text ?: "Out of memory.", 0, indent);
 }

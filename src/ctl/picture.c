@@ -113,27 +113,13 @@ static void put_line(Picture *p, int x, int y, const Font *font, const char *s, 
         end(p);
 }
 
-/* Formats a text. NULL when out of memory, which sets p->failed. */
-static _printf_(2, 0) char *format_text(Picture *p, const char *format, va_list ap) {
-        char *text = string_vformat(format, ap);
-
-        if (!text)
-                p->failed = true;
-        return text;
-}
-
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
-        size_t n;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
+        size_t n = text ? fitting_size(text, width, font) : 0;
 
-        va_start(ap, format);
-        text = format_text(p, format, ap);
-        va_end(ap);
-        if (!text)
-                return;
-        n = fitting_size(text, width, font);
-        put_line(p, x, y, font, text, n, text[n]);
+        p->failed |= !text;
+        if (text)
+                put_line(p, x, y, font, text, n, text[n]);
 }
 
 /* Returns the number of bytes in the first line: up to the last space that fits. Breaks a word that is longer than the
@@ -176,12 +162,9 @@ static void put_title(Picture *p, const char *title) {
 }
 
 void picture_begin(Picture *p, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        text = format_text(p, format, ap);
-        va_end(ap);
+        p->failed |= !text;
         begin(p, "g");
         put_title(p, text ?: "");
 }

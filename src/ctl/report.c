@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Error messages: sentences on stderr, or a JSON document on stdout. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "document.h"
@@ -35,8 +34,8 @@ static void sanitize(char *text) {
                         *c = '?';
 }
 
-static _printf_(3, 0) int report_va(const Args *args, const char *error, const char *format, va_list ap) {
-        _cleanup_free_ char *message = string_vformat(format, ap);
+int report_failure(const Args *args, const char *error, const char *format, ...) {
+        _cleanup_free_ char *message = FORMAT_ARGUMENTS(format);
 
         sanitize(message);
         if (args->problem) {
@@ -50,28 +49,14 @@ static _printf_(3, 0) int report_va(const Args *args, const char *error, const c
         return EXIT_FAILURE;
 }
 
-int report_failure(const Args *args, const char *error, const char *format, ...) {
-        va_list ap;
-        int r;
-
-        va_start(ap, format);
-        r = report_va(args, error, format, ap);
-        va_end(ap);
-        return r;
-}
-
 int report_errno(const Args *args, int error, const char *what) {
         (void) report_failure(args, SD_BUS_ERROR_FAILED, "%s: %s", what, strerror(-error));
         return error;
 }
 
 int report_usage(const Args *args, const char *format, ...) {
-        _cleanup_free_ char *message = NULL;
-        va_list ap;
+        _cleanup_free_ char *message = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        message = string_vformat(format, ap);
-        va_end(ap);
         sanitize(message);
         page_print(stderr, 0, PROGRAM "%s; try 'passthroughctl %s%s--help'", message ?: "Out of memory",
                    args->verb ? args->verb : "", args->verb ? " " : "");

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "page.h"
@@ -14,8 +13,7 @@
 #define KEY_WIDTH  18
 #define SLOT_WIDTH 9
 
-static _printf_(3, 0) void view_indented(const char *key, size_t indent, const char *format, va_list ap) {
-        _cleanup_free_ char *text = string_vformat(format, ap);
+static void view_indented(const char *key, size_t indent, const char *text) {
         char left[32];
 
         snprintf(left, sizeof(left), "%s%s", key, *key ? ":" : "");
@@ -24,20 +22,16 @@ static _printf_(3, 0) void view_indented(const char *key, size_t indent, const c
 }
 
 void view_field(const char *key, const char *format, ...) {
-        va_list ap;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        view_indented(key, KEY_WIDTH, format, ap);
-        va_end(ap);
+        view_indented(key, KEY_WIDTH, text);
 }
 
 /* Prints a line about the device in a slot; the text begins with the padded name of the slot. */
 static _printf_(2, 3) void view_slot(const char *key, const char *format, ...) {
-        va_list ap;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        view_indented(key, KEY_WIDTH + SLOT_WIDTH, format, ap);
-        va_end(ap);
+        view_indented(key, KEY_WIDTH + SLOT_WIDTH, text);
 }
 
 void view_member(const char *key, json_object *o, const char *member) {

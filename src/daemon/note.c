@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "state.h"
@@ -181,12 +180,8 @@ static void note_text(Manager *m, HistoryEvent event, char *devices, const Alloc
 }
 
 void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...) {
-        _cleanup_free_ char *message = NULL;
-        va_list ap;
+        _cleanup_free_ char *message = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        message = string_vformat(format, ap);
-        va_end(ap);
         note_text(m, event, string_format("%s", PCI_ADDRESS_STR(device)), a, message);
 }
 

@@ -21,33 +21,19 @@ xmlNode *node_need(Domain *d, xmlNode *parent, const char *name) {
         return node ? node : node_add(d, parent, name);
 }
 
-_printf_(2, 0) static char *format_text(Domain *d, const char *format, va_list ap) {
-        char *s = string_vformat(format, ap);
-
-        if (!s)
-                d->failed = true;
-        return s;
-}
-
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) {
-        _cleanup_free_ char *s = NULL;
-        va_list ap;
+        _cleanup_free_ char *s = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        s = format_text(d, format, ap);
-        va_end(ap);
+        d->failed |= !s;
         if (node && s && !xmlSetProp(node, (const xmlChar *) attribute, (const xmlChar *) s))
                 d->failed = true;
 }
 
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) {
-        _cleanup_free_ char *s = NULL;
+        _cleanup_free_ char *s = FORMAT_ARGUMENTS(format);
         xmlNode *text;
-        va_list ap;
 
-        va_start(ap, format);
-        s = format_text(d, format, ap);
-        va_end(ap);
+        d->failed |= !s;
         if (!node || !s)
                 return;
 
@@ -110,15 +96,8 @@ xmlNode *domain_take(Domain *d, const char *name) {
 }
 
 void domain_add_comment(Domain *d, const char *format, ...) {
-        _cleanup_free_ char *text = NULL, *padded = NULL;
-        xmlNode *comment;
-        va_list ap;
-
-        va_start(ap, format);
-        text = format_text(d, format, ap);
-        va_end(ap);
-        padded = text ? string_format(" %s ", text) : NULL;
-        comment = padded ? xmlNewDocComment(d->doc, (const xmlChar *) padded) : NULL;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format), *padded = text ? string_format(" %s ", text) : NULL;
+        xmlNode *comment = padded ? xmlNewDocComment(d->doc, (const xmlChar *) padded) : NULL;
 
         if (!comment || !xmlAddPrevSibling(d->root, comment))
                 d->failed = true;

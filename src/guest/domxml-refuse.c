@@ -21,13 +21,10 @@ long node_line(const xmlNode *node) {
 Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
                         const char *format, ...) {
         _cleanup_free_ char *text = NULL;
-        va_list ap;
 
         if (!ret)
                 return VERDICT_INVALID_TEMPLATE;
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
+        text = FORMAT_ARGUMENTS(format);
         if (!text)
                 return refuse(ret, VERDICT_INVALID_TEMPLATE, device, remedy, "Out of memory.");
         if (!at)

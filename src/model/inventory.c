@@ -191,13 +191,10 @@ int inventory_copy_device(Inventory *inv, const PciDevice *dev) {
 
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
         _cleanup_free_ char *text = NULL;
-        va_list ap;
 
         if (dev->fault && strlen(dev->fault) >= FAULT_MAX)
                 return 0;
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
+        text = FORMAT_ARGUMENTS(format);
         if (!text)
                 return -ENOMEM;
         if (!dev->fault) {
@@ -208,12 +205,8 @@ int pci_device_add_fault(PciDevice *dev, const char *format, ...) {
 }
 
 int inventory_add_note(Inventory *inv, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
-        va_list ap;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
         if (!text || ARRAY_RESERVE(inv->notes, inv->n_notes) < 0)
                 return -ENOMEM;
         inv->notes[inv->n_notes++] = TAKE_PTR(text);

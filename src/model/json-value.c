@@ -44,13 +44,9 @@ bool json_append(json_object *array, json_object *value) {
 }
 
 json_object *json_format(const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
         _cleanup_json_ json_object *o = NULL;
-        va_list ap;
 
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
         for (char *c = text; c && *c; c++)
                 if (*c == '\'')
                         *c = '"';

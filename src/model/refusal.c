@@ -66,15 +66,12 @@ void refusal_done(Refusal *r) {
 
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...) {
         Refusal fresh = { .verdict = v };
-        va_list ap;
 
         if (!ret)
                 return v;
 
         /* message is NULL when out of memory; the verdict is valid all the same. */
-        va_start(ap, format);
-        fresh.message = string_vformat(format, ap);
-        va_end(ap);
+        fresh.message = FORMAT_ARGUMENTS(format);
         if (remedy)
                 fresh.remedy = strdup(remedy);
         if (device) {

@@ -59,12 +59,8 @@ static const char *const check_result_table[_CHECK_RESULT_MAX] = {
 DEFINE_STRING_TABLE_TO_STRING(check_result, CheckResult, _CHECK_RESULT_MAX)
 
 void check_add(CheckReport *report, CheckResult result, const char *remedy, const char *format, ...) {
-        Finding f = { .result = result };
-        va_list ap;
+        Finding f = { .result = result, .message = FORMAT_ARGUMENTS(format) };
 
-        va_start(ap, format);
-        f.message = string_vformat(format, ap);
-        va_end(ap);
         if (!f.message || string_copy(&f.remedy, remedy) < 0 || ARRAY_RESERVE(report->findings, report->n) < 0) {
                 free(f.message);
                 free(f.remedy);

@@ -7,7 +7,6 @@
  */
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 
 #include "plan-internal.h"
@@ -275,12 +274,8 @@ typedef struct Words {
 } Words;
 
 static _printf_(2, 3) void add_words(Words *w, const char *format, ...) {
-        _cleanup_free_ char *before = TAKE_PTR(w->text), *words = NULL;
-        va_list ap;
+        _cleanup_free_ char *before = TAKE_PTR(w->text), *words = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        words = string_vformat(format, ap);
-        va_end(ap);
         if (!words || string_replace(&w->text, "%s%s%s", before ?: "", before ? " and " : "", words) < 0)
                 w->failed = true;
 }

@@ -16,12 +16,8 @@ typedef struct Text {
 } Text;
 
 static _printf_(2, 3) void add(Text *t, const char *format, ...) {
-        _cleanup_free_ char *line = NULL;
-        va_list ap;
+        _cleanup_free_ char *line = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        line = string_vformat(format, ap);
-        va_end(ap);
         t->failed |= !line || string_append(&t->text, "", "%s", line) < 0;
 }
 
@@ -34,13 +30,9 @@ static void sanitize(char *text) {
 
 /* Adds a paragraph of lines that begin with "# ", wrapped at WIDTH. Further lines of an item ("- ") are indented. */
 static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
-        _cleanup_free_ char *text = NULL;
+        _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
         const char *rest, *indent = "";
-        va_list ap;
 
-        va_start(ap, format);
-        text = string_vformat(format, ap);
-        va_end(ap);
         t->failed |= !text;
         if (!text)
                 return;

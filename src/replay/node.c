@@ -4,7 +4,6 @@
 #include "node.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <systemd/sd-id128.h>
 
@@ -26,11 +25,7 @@ struct ReplayNode {
 };
 
 static _printf_(3, 4) int fail(int error, char **ret_problem, const char *format, ...) {
-        va_list ap;
-
-        va_start(ap, format);
-        *ret_problem = string_vformat(format, ap);
-        va_end(ap);
+        *ret_problem = FORMAT_ARGUMENTS(format);
         return error;
 }
 

@@ -157,22 +157,12 @@ char *string_vformat(const char *format, va_list ap) {
 }
 
 char *string_format(const char *format, ...) {
-        va_list ap;
-        char *s;
-
-        va_start(ap, format);
-        s = string_vformat(format, ap);
-        va_end(ap);
-        return s;
+        return FORMAT_ARGUMENTS(format);
 }
 
 int string_replace(char **s, const char *format, ...) {
-        va_list ap;
-        char *fresh;
+        char *fresh = FORMAT_ARGUMENTS(format);
 
-        va_start(ap, format);
-        fresh = string_vformat(format, ap);
-        va_end(ap);
         if (!fresh)
                 return -ENOMEM;
 
@@ -183,14 +173,10 @@ int string_replace(char **s, const char *format, ...) {
 }
 
 int string_append(char **s, const char *separator, const char *format, ...) {
-        _cleanup_free_ char *added = NULL;
+        _cleanup_free_ char *added = FORMAT_ARGUMENTS(format);
         size_t before = *s ? strlen(*s) : 0;
-        va_list ap;
         char *longer;
 
-        va_start(ap, format);
-        added = string_vformat(format, ap);
-        va_end(ap);
         longer = added ? realloc(*s, before + strlen(separator) + strlen(added) + 1) : NULL;
         if (!longer)
                 return -ENOMEM;
