@@ -74,7 +74,7 @@ void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding,
         if (why)
                 note_event(m, HISTORY_UNHEALTHY, device, a, "%s", why);
         else if (device_status_check_unhealthy(&m->host.status, device, NULL) == VERDICT_NONE)
-                note_event(m, HISTORY_HEALTHY, device, a, "%s is well again.", PCI_ADDRESS_STR(device));
+                note_event(m, HISTORY_HEALTHY, device, a, "%s is healthy again.", PCI_ADDRESS_STR(device));
         note_device(m, device);
 }
 

@@ -106,7 +106,7 @@ static void on_late(const PciAddress *devices, size_t n, void *userdata) {
 
         c->late = devices[0];
         c->is_late = true;
-        if (string_replace(&why, "%s is not well: the kernel does not return from reading its config space.",
+        if (string_replace(&why, "%s is unhealthy: the kernel does not return from reading its config space.",
                            PCI_ADDRESS_STR(devices[0])) >= 0)
                 manager_set_unhealthy(m, devices[0], DEVICE_UNHEALTHY, why);
         for (size_t i = 1; i < n; i++) {

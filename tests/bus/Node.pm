@@ -276,7 +276,7 @@ sub within_a_second {
 }
 
 # request(gpu => 1, cpus => 8, ...): returns the a{sv} of Plan and Allocate.
-my %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u', hold => 'u', tag => 's', token => 's', consumer => 's', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', 'memory-from' => 's', confidential => 's', fabric => 's', force => 'b', repeat => 'b');
+our %KEYS = (cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', 'vf-attributes' => 'a{ss}', 'release-with-domain' => 'b', 'shared-memory' => 'a(stt)', owner => 'u', hold => 'u', tag => 's', token => 's', consumer => 's', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', 'memory-from' => 's', confidential => 's', fabric => 's', force => 'b', repeat => 'b');
 
 sub request {
         my (@pairs) = @_;

@@ -127,7 +127,7 @@ sub value {
 }
 
 # A request, or the options of GetDomainXML, mostly of the right types.
-my %keys = (devices => 'a(su)', at => 'a(ss)', 'host-nodes' => 'au', 'cpus-from' => 's', 'memory-from' => 's', cpus => 'u', memory => 't', 'page-size' => 't', cells => 'u', numa => 's', proximity => 's', topology => 's', confidential => 's', template => 's');
+my %keys = (%Node::KEYS, devices => 'a(su)', template => 's');
 
 sub wish {
         my ($depth) = @_;

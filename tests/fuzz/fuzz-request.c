@@ -122,13 +122,40 @@ static int append_entry(sd_bus_message *m, Input *in) {
         static const struct {
                 const char *key, *type;
         } keys[] = {
-                { REQUEST_KEY_DEVICES, "a(su)" },        { REQUEST_KEY_CPUS, "u" },  { REQUEST_KEY_MEMORY, "t" },
-                { REQUEST_KEY_PAGE_SIZE, "t" },          { REQUEST_KEY_CELLS, "u" }, { REQUEST_KEY_NUMA, "s" },
-                { REQUEST_KEY_PROXIMITY, "s" },          { "devices ", "a(su)" },    { REQUEST_KEY_VFS, "a{ss}" },
+                { REQUEST_KEY_DEVICES, "a(su)" },
+                { REQUEST_KEY_CPUS, "u" },
+                { REQUEST_KEY_MEMORY, "t" },
+                { REQUEST_KEY_PAGE_SIZE, "t" },
+                { REQUEST_KEY_CELLS, "u" },
+                { REQUEST_KEY_NUMA, "s" },
+                { REQUEST_KEY_PROXIMITY, "s" },
+                { "devices ", "a(su)" },
+                { REQUEST_KEY_VFS, "a{ss}" },
                 { REQUEST_KEY_SHARED_MEMORY, "a(stt)" },
+                /* From here on 0x90 and up. */
+                { REQUEST_KEY_AT, "a(ss)" },
+                { REQUEST_KEY_HOST_NODES, "au" },
+                { REQUEST_KEY_CPUS_FROM, "s" },
+                { REQUEST_KEY_MEMORY_FROM, "s" },
+                { REQUEST_KEY_CONFIDENTIAL, "s" },
+                { REQUEST_KEY_TOPOLOGY, "s" },
+                { REQUEST_KEY_RELEASE_WITH_DOMAIN, "b" },
+                { REQUEST_KEY_HOLD, "u" },
+                { REQUEST_KEY_TAG, "s" },
+                { REQUEST_KEY_CONSUMER, "s" },
+                { REQUEST_KEY_TOKEN, "s" },
+                { REQUEST_KEY_FABRIC, "s" },
+                { REQUEST_KEY_FORCE, "b" },
+                { REQUEST_KEY_REPEAT, "b" },
+                { REQUEST_KEY_OWNER, "u" },
+                { REQUEST_KEY_OWNER, "s" },
         };
-        /* 0xa0 to 0xbf stand for keys that were added later, so the corpus keeps its meaning. */
-        unsigned byte = take_byte(in), key = byte / 0x10 == 0xb ? 8 : byte / 0x10 == 0xa ? 9 : byte % 8;
+        /* 0x90 to 0xbf stand for keys that were added later, so the corpus keeps its meaning. */
+        unsigned byte = take_byte(in), high = byte / 0x10,
+                 key = high == 0xb   ? 8
+                       : high == 0xa ? 9
+                       : high == 9   ? 10 + byte % 0x10
+                                     : byte % 8;
         const char *type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
         char buf[TEXT_MAX];
         int r = sd_bus_message_open_container(m, 'e', "sv");
