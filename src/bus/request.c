@@ -326,6 +326,7 @@ static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, 
 static Verdict read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
         const char *name, *contents;
 
+        _Static_assert(ELEMENTSOF(request_keys) <= CHAR_BIT * sizeof(*seen), "seen has a bit for each key");
         if (sd_bus_message_read_basic(m, 's', &name) < 0 || sd_bus_message_peek_type(m, NULL, &contents) < 0)
                 return unreadable(ret);
         for (size_t i = 0; i < ELEMENTSOF(request_keys); i++) {
