@@ -355,6 +355,24 @@ TEST_WITH(test_not_saved, setup, teardown) {
         (void) last_report(REPORT_ALL_FOUND);
 }
 
+static int count_ends(const Report *r, void *userdata) {
+        _Atomic size_t *n = userdata;
+
+        *n += !r;
+        return 0;
+}
+
+/* Each process tells its end, so that a report that waits for the next one is not lost. */
+TEST_WITH(test_tells_end, setup, teardown) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
+
+        assert_non_null(l);
+        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        assert_int_equal(executor_run(f->fs, l, -1, count_ends, kept), RUN_DONE);
+        assert_int_equal(*kept, 1);
+}
+
 /* A PF that offers nothing: nothing has to be saved before the first write. */
 TEST_WITH(test_nothing_to_save, setup, teardown) {
         Fixture *f = *state;
