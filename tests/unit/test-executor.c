@@ -368,7 +368,7 @@ TEST_WITH(test_tells_end, setup, teardown) {
         _cleanup_(cleanup_step_list_free) StepList *l = step_list_new();
 
         assert_non_null(l);
-        add(l, STEP_OVERRIDE, SECOND, "driver-a", "driver-b");
+        add_override(l, SECOND, "driver-a", "driver-b");
         assert_int_equal(executor_run(f->fs, l, -1, count_ends, kept), RUN_DONE);
         assert_int_equal(*kept, 1);
 }
