@@ -87,6 +87,6 @@ typedef enum RunResult {
 } RunResult;
 
 /* Runs the list. Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of
- * which each process of a chain keeps its part; negative: none. report() is called in several processes, so it must not
- * rely on memory that they do not share. */
+ * which each process of a chain keeps its part; negative: none. report() is called in several processes, each
+ * with its own memory. */
 RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

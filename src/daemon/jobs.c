@@ -144,7 +144,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
                 report_device_failed(job, step, report);
                 break;
         case REPORT_FOUND:
-                /* The child does the same in its own copy of the steps; this copy is for found(). */
+                /* As the child does: the texts about the step name only what it gives. */
                 if (step->kind == STEP_SUPPORTED_ATTRIBUTES)
                         vf_attributes_keep(&step->vf.attributes, report->found.set);
                 job->kind->found(m, job, step, &report->found);

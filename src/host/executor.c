@@ -180,7 +180,7 @@ static int report_found(const Run *run) {
 
 bool run_device_has_failed(const Run *run, PciAddress device, const Step *before) {
         for (const Step *s = run->steps->steps; s < before; s++)
-                if (step_result(run, s)->device_failed && step_properties[s->kind].failure == STEP_FAILS_DEVICE &&
+                if (step_result(run, s)->device_failed && step_properties[s->kind].failure != STEP_FAILS_ALONE &&
                     pci_address_equal(step_failed_device(s), device))
                         return true;
         return false;

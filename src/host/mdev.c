@@ -44,7 +44,8 @@ static int append_type(const Sysfs *fs, int types_fd, const char *directory, con
         (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
                 return 0;
-        if (vgpu_types_find_id(known, id, &type))
+        /* The name of the directory stands for a name that could not be read, which is tried again. */
+        if (vgpu_types_find_id(known, id, &type) && strncmp(type.name, directory, type.length) != 0)
                 return string_append(types, "", "%u %u %s : %.*s\n", id, (unsigned) available, directory,
                                      (int) type.length, type.name);
         (void) snprintf(path, sizeof(path), "%s/name", directory);

@@ -14,7 +14,7 @@
 #include "util/sysfs.h"
 
 /* Lists the types of the parent at dir_fd in the format of model/vgpu.h, "" for none. known: an earlier list of the
- * parent, whose names are not read again; may be NULL. Returns 0 or a negative errno. */
+ * parent, or NULL; the names that it has are not read again. Returns 0 or a negative errno. */
 int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret);
 /* Reads the type id of a mediated device of the parent at dir_fd. Returns 0, -ENOENT when there is no such device,
  * -EBADMSG when its type has a foreign name, or another negative errno. */

@@ -595,6 +595,23 @@ TEST_WITH(test_chain_hangs, setup, teardown) {
         assert_true(was_begun(3));
 }
 
+/* When a check hangs, each device of the chain that has steps left fails once, whatever kind its next step has. */
+TEST_WITH(test_chain_fails_devices, setup, teardown) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = new_chains(2);
+        uint32_t first = 0;
+        size_t failed = 0;
+
+        l->outlives_stuck = true;
+        add(l, FIRST, (Step) { .kind = STEP_CHECK, .chain = 1 });
+        add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
+        add_to_chain(l, 1, STEP_OVERRIDE, SECOND);
+        assert_int_equal(executor_run(f->fs, l, -1, hang_at, &first), RUN_DONE);
+        for (size_t i = 0; i < n_reports; i++)
+                failed += reports[i].kind == REPORT_DEVICE_FAILED;
+        assert_int_equal(failed, 2);
+}
+
 /* A release also stops at a hanging step that runs alone, such as the release of a device by its guest. */
 TEST_WITH(test_lone_step_hangs, setup, teardown) {
         Fixture *f = *state;

@@ -394,6 +394,27 @@ static PciDevice *writable(const Fixture *f, const PciDevice *dev) {
         return f->inv->devices + inventory_device_index(f->inv, dev);
 }
 
+/* The name of a vGPU type is read once, but again after it could not be read. */
+TEST_WITH(test_vgpu_names, setup, teardown) {
+        static const char type[] = "sys/devices/" NIC "/mdev_supported_types/nvidia-558";
+        static const char *const names[] = { NULL, "GRID A100-8C", "another" };
+        Fixture *f = *state;
+        char path[256];
+        PciDevice *gpu;
+
+        (void) snprintf(path, sizeof(path), "%s/available_instances", type);
+        tree_file(f->root, path, "2");
+        (void) snprintf(path, sizeof(path), "%s/name", type);
+        gpu = writable(f, scan_nic(f));
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                if (names[i])
+                        tree_file(f->root, path, names[i]);
+                assert_int_equal(scan_refresh(f->fs, gpu, false), 0);
+                assert_string_equal(gpu->mdev_types,
+                                    i == 0 ? "558 2 nvidia-558 : nvidia-558\n" : "558 2 nvidia-558 : GRID A100-8C\n");
+        }
+}
+
 TEST_WITH(test_refresh, setup, teardown) {
         Fixture *f = *state;
         PciDevice *nic;
