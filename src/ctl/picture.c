@@ -193,6 +193,7 @@ static int make_page(Picture *page, Picture *p, int width, int height, const cha
         picture_box(page, (Box) { 0, 0, width, height }, &(Look) { "#ffffff", NULL, 0 });
         p->failed |= xmlTextWriterFlush(p->writer) < 0;
         page->failed |= xmlTextWriterWriteRaw(page->writer, xmlBufferContent(p->elements)) < 0;
+        end(page); /* fails if memory for an element was short, which xmlTextWriterStartElement() does not tell */
         page->failed |= xmlTextWriterEndDocument(page->writer) < 0;
         return !p->failed && !page->failed ? 0 : -ENOMEM;
 }
