@@ -157,7 +157,7 @@ static int start(Connection *c) {
         r = sd_bus_start(c->bus);
         if (r < 0)
                 return r;
-        r = start_reading(c);
+        r = sd_bus_attach_event(c->bus, c->server->event, SD_EVENT_PRIORITY_NORMAL);
         return r < 0 ? r : add_timer(c);
 }
 

@@ -142,7 +142,8 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
                          .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
-        leaf->load = leaf->is_vf ? ledger_pf_use(view->ledger, dev->physfn) : 0;
+        /* The ledger may claim more VFs than a host has. */
+        leaf->load = leaf->is_vf ? MIN(ledger_pf_use(view->ledger, dev->physfn), INVENTORY_DEVICES_MAX) : 0;
         /* Even numbers are devices and families, odd numbers are groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
         leaf->at[LEVEL_FAMILY] = family;

@@ -330,6 +330,24 @@ TEST(test_memory_of_cells_does_not_wrap) {
         assert_int_equal(claim_cells(t, "2", 0, 1ULL << 63, 1ULL << 63, NULL), VERDICT_INSUFFICIENT_MEMORY);
 }
 
+/* Files of the ledger may promise any memory. A sum that wraps is right again when the allocations are gone. */
+TEST(test_promised_memory_may_wrap) {
+        static const char *const names[] = { "vm1", "vm2", "vm3" };
+        _cleanup_node_ TestNode *t = make_node(0);
+
+        for (size_t i = 0; i < ELEMENTSOF(names); i++) {
+                Allocation *a = make_claim(t, names[i], "");
+
+                a->cells[a->n_cells++] = (Cell) { .node = 0, .memory = 1ULL << 63 };
+                assert_int_equal(ledger_adopt(t->ledger, a, NULL), VERDICT_NONE);
+                ledger_set_running(t->ledger, a, true);
+        }
+        for (size_t i = 0; i < ELEMENTSOF(names); i++)
+                allocation_free(ledger_remove(t->ledger, names[i]));
+        assert_int_equal(ledger_memory(t->ledger, 0, 0), 0);
+        assert_int_equal(ledger_memory_idle(t->ledger, 0, 0), 0);
+}
+
 /* Hugepages in use are not available. */
 TEST(test_pages_in_use) {
         _cleanup_node_ TestNode *t = make_node(0);

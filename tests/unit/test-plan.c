@@ -283,7 +283,7 @@ TEST(test_policy_of_one_pool_of_two) {
 TEST(test_vfs_are_spread_or_packed) {
         for (int pack = 0; pack < 2; pack++) {
                 _cleanup_node_ TestNode *t = node_new();
-                _cleanup_(cleanup_plan_free) Plan *first = NULL, *second = NULL;
+                _cleanup_(cleanup_plan_free) Plan *first = NULL, *second = NULL, *crowded = NULL;
 
                 node_numa(t, 0, 0, 4, 1, 8 * GIB);
                 for (int card = 0; card < 2; card++)
@@ -306,6 +306,9 @@ TEST(test_vfs_are_spread_or_packed) {
                                pack ? "vf0=0000:01:00.2 vf1=0000:01:00.3" : "vf0=0000:01:00.2 vf1=0000:02:00.1");
                 assert_int_equal(second->score.vf_left, 0);
                 assert_int_equal(second->score.vf_load, pack ? 0 : 1);
+                /* Files of the ledger may claim any number of VFs. */
+                t->ledger->pf_uses[0].vfs = ~0U;
+                assert_int_equal(node_plan(t, ASK(.pools = "vf=2", .cpus = 1), &crowded, NULL), VERDICT_NONE);
         }
 }
 
