@@ -10,10 +10,11 @@
 #include "util/cleanup.h"
 
 typedef enum UeventAction {
-        UEVENT_CHANGE,   /* a PCI function: change, unbind, or any action that is not listed here; a mediated device of
-                            the function: any action */
+        UEVENT_CHANGE,   /* a PCI function: change, or any action that is not listed here; a mediated device of the
+                            function: any action */
         UEVENT_ADD,      /* a new PCI function; the kernel may be probing drivers and hold the device lock */
         UEVENT_BIND,     /* a driver was bound to a PCI function; probing has ended */
+        UEVENT_UNBIND,   /* a driver was unbound from a PCI function */
         UEVENT_REMOVE,   /* a PCI function was removed */
         UEVENT_DRIVERS,  /* a PCI driver was registered or unregistered; no function is named */
         UEVENT_CAPACITY, /* CPUs or memory went online or offline, or a NUMA node changed; no function is named */

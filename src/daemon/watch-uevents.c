@@ -26,7 +26,8 @@ typedef struct Event {
         PciAddress address;
         bool removed; /* there was a remove event, so a device that is now at the address is new */
         bool bound;   /* the last event was bind, so the driver's probe has finished */
-        bool changed; /* all events were changes, so the device has the driver that was read last */
+        bool unbound; /* the last event was unbind */
+        bool changed; /* all events were changes or unbinds, so the device has the driver that was read last, or none */
 } Event;
 
 struct UeventQueue {
@@ -91,7 +92,8 @@ static void add_event(UeventQueue *uevents, UeventAction action, PciAddress addr
         }
         e->removed = e->removed || action == UEVENT_REMOVE;
         e->bound = action == UEVENT_BIND || (e->bound && action == UEVENT_CHANGE);
-        e->changed = e->changed && action == UEVENT_CHANGE;
+        e->unbound = action == UEVENT_UNBIND;
+        e->changed = e->changed && (action == UEVENT_CHANGE || action == UEVENT_UNBIND);
 }
 
 static int on_event(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
@@ -203,10 +205,11 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         return refresh_devices(m, l.other, l.n_other, true);
 }
 
-/* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. */
+/* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. An
+ * unbind is no sign of that: when it is handled late, the GPU may be bound again already. */
 static void probe_gpus(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
-                manager_doubt_gpu(m, events[i].address, !events[i].bound);
+                manager_doubt_gpu(m, events[i].address, !events[i].bound && !events[i].unbound);
         manager_probe_gpus(m);
 }
 

@@ -69,6 +69,8 @@ static UeventAction action_from_string(const char *s) {
                 return UEVENT_ADD;
         if (streq_ptr(s, "bind"))
                 return UEVENT_BIND;
+        if (streq_ptr(s, "unbind"))
+                return UEVENT_UNBIND;
         return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
 }
 
