@@ -4,13 +4,13 @@
 /*
  * HTTP and HTTPS requests with bodies and replies in JSON, for agents of schedulers.
  *
- * A program that may block calls http_new() without a loop, and then http_send(). A program with an event loop passes
- * the loop to http_new(), and calls http_start(): the request then runs in the loop, including name resolution and TLS,
- * and done() is called from the loop. Connections stay open for further requests, HTTP_AGE_SEC at most, so that renewed
- * certificates are used; the files are read again for each connection.
+ * A program that may block calls http_new() without an event loop, and then http_send(). A program with an event loop
+ * passes the loop to http_new(), and calls http_start(): the request then runs in the loop, including name resolution
+ * and TLS, and done() is called from the loop. A connection stays open for further requests, for at most HTTP_AGE_SEC;
+ * the certificate files are read for each new connection, so that renewed certificates are used.
  *
- * Redirections are not followed. A reply has at most 16 MiB. Requests are not repeated; retry_usec() helps callers to
- * do that.
+ * Redirections are not followed. A reply may have at most 16 MiB. Requests are not repeated; retry_usec() helps callers
+ * to repeat them.
  */
 
 #include <json-c/json.h>
@@ -22,10 +22,10 @@
 #define HTTP_TIMEOUT_SEC 30L
 #define HTTP_AGE_SEC     600L
 
-/* Settings of TLS, in PEM. Each may be NULL. */
+/* The certificates and the key for TLS, in PEM, each from a file or as text. Each may be NULL. */
 typedef struct HttpTls {
         const char *ca_file, *ca_text;                   /* both NULL: the CAs of the system */
-        const char *certificate_file, *certificate_text; /* certificate of this client */
+        const char *certificate_file, *certificate_text; /* the certificate that this client presents */
         const char *key_file, *key_text;
 } HttpTls;
 
@@ -35,11 +35,11 @@ typedef struct HttpRequest {
         const char *content_type;   /* type of the body; NULL: application/json */
         const char *const *headers; /* list that ends with NULL, or NULL */
         const char *reply_header;   /* name of the header to return in HttpReply.header; NULL: none */
-        long timeout_sec;           /* 0: HTTP_TIMEOUT_SEC */
+        long timeout_sec;           /* limit of the request; 0: HTTP_TIMEOUT_SEC */
 } HttpRequest;
 
 typedef struct HttpReply {
-        int status;            /* HTTP status, or a negative errno, logged, if there was no reply */
+        int status;            /* HTTP status; or a negative errno, logged, if there was no reply */
         json_object *document; /* NULL: the body is empty or is not JSON */
         bool has_body;
         char *header; /* value of HttpRequest.reply_header; NULL: the reply has none */
@@ -48,14 +48,14 @@ void http_reply_done(HttpReply *r);
 
 typedef struct Http Http;
 typedef struct HttpCall HttpCall;
-/* Called with the reply, which belongs to the caller of this function; document and header may be taken out of it. The
- * function may start further requests. */
+/* Called with the reply of a request. The reply is freed when the function has returned; the function may take document
+ * and header out of it. The function may start further requests. */
 typedef void (*http_done_t)(HttpReply *reply, void *userdata);
 
-/* Creates an Http. tls is borrowed, and must outlive the Http. event: NULL for http_send(). 0 or a negative errno,
- * logged. */
+/* Creates an Http. tls is borrowed, and must outlive the Http. event: the loop for http_start(); NULL for http_send().
+ * Returns 0 or a negative errno, logged. */
 int http_new(sd_event *event, const HttpTls *tls, Http **ret);
-/* Cancels all requests without a call of done(). Do not call it from done(). */
+/* Cancels all requests without calling done(), and frees h. Must not be called from done(). Returns NULL. */
 Http *http_free(Http *h);
 DEFINE_CLEANUP(Http *, http_free)
 
@@ -63,8 +63,9 @@ DEFINE_CLEANUP(Http *, http_free)
  * http_reply_done() in both cases. */
 int http_send(Http *h, const HttpRequest *q, HttpReply *ret);
 
-/* Starts a request, which is copied. Calls done() once, but not before http_start() has returned. 0 or a negative
- * errno, logged, after which done() is not called. ret_call may be NULL; *ret_call is valid until done() is called. */
+/* Starts a request, which is copied. Calls done() once, but not before http_start() has returned. Returns 0; or a
+ * negative errno, logged, and then done() is not called. ret_call may be NULL; *ret_call is valid until done() is
+ * called. */
 int http_start(Http *h, const HttpRequest *q, http_done_t done, void *userdata, HttpCall **ret_call);
 /* Cancels a request; done() is not called any more. The server may have received the request. Returns NULL. */
 HttpCall *http_cancel(HttpCall *c);
@@ -72,7 +73,7 @@ HttpCall *http_cancel(HttpCall *c);
 /* Escapes a text for use in a URL. The caller frees; NULL when out of memory. */
 char *http_escape(const char *text);
 
-/* Returns the number of requests so far. */
+/* Returns the number of requests that h has started so far. */
 unsigned http_requests(const Http *h);
 
 /* Random times between tries. With fixed times, all agents that lost the connection when a server restarted would
@@ -80,6 +81,6 @@ unsigned http_requests(const Http *h);
 
 /* Returns a random time below max. */
 uint64_t random_usec(uint64_t max);
-/* Returns the time until the next try: *delay times 0.5 to 1.5. *delay doubles with each call, from 1 s to 60 s; set it
- * to 0 before the first failure. */
+/* Returns the time to wait before the next try: *delay times a random number from 0.5 to 1.5. *delay doubles with each
+ * call, from 1 s to 60 s. Set *delay to 0 before the first try. */
 uint64_t retry_usec(uint64_t *delay);

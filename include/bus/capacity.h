@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The capacity of the node in numbers: the devices of each pool by state, and CPUs and memory of each NUMA node. The
+/* The capacity of the node in numbers: the devices of each pool by state, and CPUs and memory of each NUMA node. The
  * D-Bus objects of pools and nodes show these numbers. To find the signals to send, the daemon compares the current
- * numbers with those that it signalled last. Pure.
- */
+ * numbers with those that it signalled last. Pure. */
 
 #include "bus/changes.h"
 #include "plan/device-state.h"
@@ -13,11 +11,9 @@
 #define CAPACITY_MODELS_MAX 64U /* listed models of a pool; further models are left out */
 #define CAPACITY_NODES_MAX  (INVENTORY_NODES_MAX + 1U)
 
-/*
- * Every device of a pool is counted in the total and in exactly one other number, by its DeviceState. An allocated
- * device that is missing from the node is counted as well. A service is counted like a pool, by its slots, including
- * slots that allocations keep although the endpoint now has fewer.
- */
+/* Every device of a pool is counted in DEVICE_COUNT_TOTAL and in exactly one other number, by its DeviceState. An
+ * allocated device that is missing from the node is counted as well. A service has the same numbers, counted in slots.
+ * They include slots that allocations keep although the endpoint now has fewer. */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
         DEVICE_COUNT_AVAILABLE, /* DEVICE_STATE_AVAILABLE */
@@ -33,7 +29,7 @@ typedef struct DeviceCounts {
 /* A property that every device of a pool has. */
 typedef enum PoolTrait {
         POOL_TRAIT_GPU,         /* the device is a GPU */
-        POOL_TRAIT_ACCELERATOR, /* the device is another accelerator */
+        POOL_TRAIT_ACCELERATOR, /* the device is an accelerator other than a GPU */
         POOL_TRAIT_NIC,
         POOL_TRAIT_VF,
         POOL_TRAIT_ONE_TIME_USE, /* OneTimeUse= */
@@ -42,7 +38,7 @@ typedef enum PoolTrait {
 const char *pool_trait_to_string(PoolTrait t);
 
 typedef struct PoolNode {
-        int32_t id; /* -1: the NUMA node of the devices is unknown */
+        int32_t id; /* id of the NUMA node; -1: unknown */
         DeviceCounts counts;
 } PoolNode;
 
@@ -63,9 +59,9 @@ typedef struct PoolCapacity {
 
 typedef struct NodeCapacity {
         int id;
-        uint32_t cpus, cpus_free;       /* online CPUs, and those of them that a further allocation may have */
-        uint64_t memory, memory_free;   /* bytes in all; bytes in ordinary pages that a further allocation may have */
-        PagePool pages[PAGE_SIZES_MAX]; /* free: pages that a further allocation may have */
+        uint32_t cpus, cpus_free;       /* online CPUs, and how many of them a further allocation may have */
+        uint64_t memory, memory_free;   /* bytes of all memory; bytes of ordinary pages that an allocation may have */
+        PagePool pages[PAGE_SIZES_MAX]; /* of each size. PagePool.free: pages that a further allocation may have */
         size_t n_pages;
 } NodeCapacity;
 
@@ -76,12 +72,12 @@ typedef struct Capacity {
         size_t n_nodes;
 } Capacity;
 
-/* Measures the capacity. shown: the states of the devices as clients see them; NULL: determine them anew. NULL when out
- * of memory. */
+/* Measures the capacity. shown: the device states as last signalled to clients; NULL: determine them from view. The
+ * caller owns the result. NULL when out of memory. */
 Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
 Capacity *capacity_free(Capacity *c);
 DEFINE_CLEANUP(Capacity *, capacity_free)
-/* Return NULL when there is none, or when c is NULL. */
+/* Return the numbers of the pool and of the NUMA node. NULL when c is NULL or has no such pool or node. */
 const PoolCapacity *capacity_find_pool(const Capacity *c, const char *name);
 const NodeCapacity *capacity_find_node(const Capacity *c, int id);
 
@@ -110,6 +106,7 @@ typedef enum NodeProperty {
 } NodeProperty;
 extern const char *const node_property_names[_NODE_PROPERTY_MAX];
 
-/* Compare two measurements. Return a bit (1 << PoolProperty or NodeProperty) for each property that differs. */
+/* Compare two measurements of a pool or of a NUMA node. Return a bit (1 << PoolProperty or NodeProperty) for each
+ * property that differs. */
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now);
 unsigned node_capacity_differences(const NodeCapacity *before, const NodeCapacity *now);

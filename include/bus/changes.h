@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Snapshots of the D-Bus properties of devices and allocations, and their comparison. To find the signals to send, the
+/* Snapshots of the D-Bus properties of devices and allocations, and their comparison. To find the signals to send, the
  * daemon compares the current snapshot with the one that it signalled last. A snapshot stores digests instead of
- * values. Pure.
- */
+ * values. Pure. */
 
 #include "plan/plan.h"
 
@@ -25,12 +23,12 @@ typedef enum DeviceProperty {
         DEVICE_PROPERTY_ALLOCATION,
         _DEVICE_PROPERTY_MAX,
 } DeviceProperty;
-/* The names of the properties on the bus. */
+/* The D-Bus names of the properties. */
 extern const char *const device_property_names[_DEVICE_PROPERTY_MAX];
 
 typedef struct DeviceSnapshot {
         PciAddress address;
-        uint64_t identity; /* digest of the constant properties; if it changes, the address has another device */
+        uint64_t identity; /* digest of the constant properties. If it changes, another device has the address */
         uint64_t values[_DEVICE_PROPERTY_MAX];
 } DeviceSnapshot;
 
@@ -40,7 +38,8 @@ typedef struct DeviceSnapshotList {
 } DeviceSnapshotList;
 
 DeviceSnapshot device_snapshot(const HostView *view, const PciDevice *dev);
-/* Compares two snapshots of the same identity. Returns a bit (1 << DeviceProperty) for each property that differs. */
+/* Compares two snapshots that have the same identity. Returns a bit (1 << DeviceProperty) for each property that
+ * differs. */
 unsigned device_snapshot_differences(const DeviceSnapshot *before, const DeviceSnapshot *now);
 
 /* Properties that can change during the lifetime of an allocation object. */
@@ -55,17 +54,17 @@ typedef enum AllocationProperty {
         _ALLOCATION_PROPERTY_MAX,
 } AllocationProperty;
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
-/* The names of the properties on the bus. */
+/* The D-Bus names of the properties. */
 extern const char *const allocation_property_names[_ALLOCATION_PROPERTY_MAX];
 /* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each property
- * that differs from before. */
+ * whose digest differs from the stored one. */
 unsigned allocation_note_shown(Allocation *a);
 
-/* Takes a snapshot of every device. NULL when out of memory. */
+/* Takes a snapshot of every device. The caller owns the list. NULL when out of memory. */
 DeviceSnapshotList *device_snapshot_list_new(const HostView *view);
 DeviceSnapshotList *device_snapshot_list_free(DeviceSnapshotList *l);
 DEFINE_CLEANUP(DeviceSnapshotList *, device_snapshot_list_free)
-/* Returns NULL when the list has no snapshot of the device. */
+/* Returns the snapshot of the device at the address. NULL when the list has none. */
 DeviceSnapshot *device_snapshot_list_find(const DeviceSnapshotList *l, PciAddress address);
 
 typedef struct ChangeHandler {
@@ -74,15 +73,13 @@ typedef struct ChangeHandler {
         void (*changed)(PciAddress address, unsigned properties, void *userdata);
 } ChangeHandler;
 
-/* Calls the handler for each difference, in the order of addresses. Where the identity at an address differs, calls
- * removed() and then added(). */
+/* Calls the handler for each device whose snapshots differ, in ascending order of addresses. Where the identity at an
+ * address differs, calls removed() and then added(). */
 void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
                                    const ChangeHandler *handler, void *userdata);
 
-/*
- * Appends the addresses of the devices whose state can depend on the device at the address: the device itself, the
- * members of its IOMMU group, its PF and its VFs. If the inventory lacks the device, its only relative is its PF
- * physfn, or none if physfn is NULL. An address may be appended twice. 0 or -ENOMEM.
- */
+/* Appends to *array the addresses of the devices whose state can depend on the device at the address: the device
+ * itself, the members of its IOMMU group, its PF and its VFs. If the inventory lacks the device, only its PF is
+ * appended: physfn, or none if physfn is NULL. May append an address twice. Returns 0 or -ENOMEM. */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

@@ -27,7 +27,7 @@
 #define BUS_POOL_PREFIX       "/org/passthroughd1/pool"
 #define BUS_NODE_PREFIX       "/org/passthroughd1/node"
 
-/* A refusal is an error reply with two strings: the message with the remedy, and the refusal as JSON. */
+/* A refusal is sent as a D-Bus error with two strings: the message with the remedy, and the refusal as JSON. */
 #define BUS_ERROR_PREFIX              "org.passthroughd1.Error."
 #define BUS_ERROR_INVALID_REQUEST     BUS_ERROR_PREFIX "InvalidRequest"
 #define BUS_ERROR_NO_SUCH_DEVICE      BUS_ERROR_PREFIX "NoSuchDevice"
@@ -47,9 +47,9 @@
 #define BUS_ERROR_CONFIG_REFUSED      BUS_ERROR_PREFIX "ConfigRefused"
 #define BUS_ERROR_SHARED_MEMORY_TAKEN BUS_ERROR_PREFIX "SharedMemoryTaken"
 
-/* Keys of a request, a{sv}. Unknown keys are refused. */
-#define REQUEST_KEY_DEVICES             "devices"             /* a(su): pool and count, in slot order */
-#define REQUEST_KEY_AT                  "at"                  /* a(ss): pool and address of devices to take */
+/* Keys of a request, a dictionary a{sv}. A request with an unknown key is refused. */
+#define REQUEST_KEY_DEVICES             "devices"             /* a(su): pool and number of devices, in slot order */
+#define REQUEST_KEY_AT                  "at"                  /* a(ss): pool, and address of the device to take */
 #define REQUEST_KEY_HOST_NODES          "host-nodes"          /* au: the NUMA nodes of the host to take */
 #define REQUEST_KEY_CPUS_FROM           "cpus-from"           /* s: the CPUs to take from, "8-15,120-127" */
 #define REQUEST_KEY_MEMORY_FROM         "memory-from"         /* s: the NUMA nodes to take memory from, "2-3" */
@@ -68,18 +68,18 @@
 #define REQUEST_KEY_TOKEN               "token"         /* s: a request with the same token gets the same allocation */
 #define REQUEST_KEY_FABRIC              "fabric"        /* s: partition, off */
 #define REQUEST_KEY_FORCE               "force"         /* b: allow the boot VGA and the console's card */
-#define REQUEST_KEY_REPEAT              "repeat"        /* b: Plan only: count how often the request fits */
+#define REQUEST_KEY_REPEAT              "repeat"        /* b: only for Plan: count how often the request fits */
 #define REQUEST_KEY_VFS                 "vf-attributes" /* a{ss}: slot or pool to "vlan=100,trust=on" */
 #define REQUEST_KEY_OWNER               "owner"         /* u: uid of the owner; default: the caller */
 #define REQUEST_KEY_SHARED_MEMORY       "shared-memory" /* a(stt): name, bytes, page size or 0 */
 
-/* Keys of the options of GetDomainXML and GetNcclTopology, a{sv}. */
+/* Keys of the options, a dictionary a{sv}, of GetDomainXML and GetNcclTopology. */
 #define OPTION_KEY_TEMPLATE         "template"               /* s: a domain document */
 #define OPTION_KEY_QEMU_COMMANDLINE "allow-qemu-commandline" /* b: accept elements of QEMU's namespace */
 /* The following keys are only for GetDomainXML. */
-#define OPTION_KEY_DEVICE           "device"         /* s: a slot; the document is then its <hostdev> */
+#define OPTION_KEY_DEVICE           "device"         /* s: a slot; the reply is then only its <hostdev> */
 #define OPTION_KEY_GUEST_INFO       "guest-info"     /* b: tell the guest about its devices; default: true */
-#define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: also their addresses on the host */
+#define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: tell it their host addresses too */
 #define OPTION_KEY_FORMAT           "format"         /* s: a DOCUMENT_FORMAT; default: xml */
 
 #define DOCUMENT_FORMAT_XML "xml" /* a domain document for libvirt */

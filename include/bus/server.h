@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The D-Bus server: objects, methods, properties, signals. For a method call, it parses the arguments, calls a callback
- * of the daemon and replies. The daemon owns all state, which the server looks up again for each call.
- */
+/* The D-Bus server: objects, methods, properties, signals. For a method call, it parses the arguments, calls a callback
+ * of the daemon and replies. The daemon owns all state, which the server looks up again for each call. */
 
 #include <systemd/sd-bus.h>
 
@@ -12,7 +10,7 @@
 
 typedef struct Server Server;
 
-/* The current properties of a job. The strings are borrowed and valid until the next turn of the event loop. */
+/* The current properties of a job. The strings are borrowed, and valid until the next turn of the event loop. */
 typedef struct JobView {
         uint32_t id;
         const char *verb;    /* "prepare", "release", "attach", "detach", "set-vfs", "bind" */
@@ -20,17 +18,17 @@ typedef struct JobView {
         const char *step;    /* description of the current step; "" before the first step */
         const char *message; /* a sentence: why the job failed; "" if it did not fail */
         unsigned steps_done, steps_total;
-        uint64_t deadline; /* when the job will be given up: CLOCK_REALTIME, microseconds; 0 before it begins */
+        uint64_t deadline; /* when the daemon gives the job up: CLOCK_REALTIME, microseconds; 0 before the job begins */
 } JobView;
 
-/* What a job does with a device. */
+/* What a job does with one of its devices. */
 typedef struct DeviceStep {
         PciAddress device;
         char *text;
 } DeviceStep;
 void device_steps_free(DeviceStep *list, size_t n);
 
-/* Statistics of the ended jobs with the same verb and result. */
+/* Statistics of all ended jobs that have this verb and this result. */
 typedef struct JobTime {
         const char *verb, *result;
         uint32_t n;
@@ -43,12 +41,12 @@ typedef struct ServerCallbacks {
         Verdict (*allocate)(void *userdata, const char *name, const Request *r, uint32_t owner, uint32_t *ret_job,
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-        /* Called when a domain runs with the allocation, as far as is known: has libvirt list the domains again.
-         * Returns the number to wait for in server_guests_listed(); 0: libvirt was not asked. NULL: there is no
-         * libvirt. */
+        /* Has libvirt list the running domains again if, as far as is known, a domain runs with the allocation. Returns
+         * the number of this request, for which the caller waits in server_guests_listed(); 0: libvirt was not asked.
+         * The member is NULL for a server without libvirt. */
         uint64_t (*ask_guests)(void *userdata, const char *name);
-        /* Refuses if no guest can run with the allocation as promised. VERDICT_NONE also if a domain already runs with
-         * the allocation, if it is not ready, or if it does not exist. Invalidates earlier results of view(). */
+        /* Refuses if the allocation is ready and no guest can run with it as promised. VERDICT_NONE otherwise, also if
+         * a domain already runs with the allocation, or if it does not exist. Invalidates earlier results of view(). */
         Verdict (*check_runnable)(void *userdata, const char *name, Refusal *ret);
         Verdict (*prepare)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         Verdict (*renew)(void *userdata, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
@@ -62,54 +60,55 @@ typedef struct ServerCallbacks {
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
-        /* Returns the current capacity, which the server owns. NULL: nothing has changed since the last call, or out of
-         * memory. */
+        /* Returns the current capacity, which the server owns. NULL when nothing has changed since the last call, or
+         * when out of memory. */
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
-        /* Lists what the job does with its devices, sorted by device; the server frees it with device_steps_free(). */
+        /* Lists what the job does with each of its devices, sorted by device. The server frees the list with
+         * device_steps_free(). Returns 0 or a negative errno. */
         int (*list_device_steps)(void *userdata, uint32_t job, DeviceStep **ret, size_t *ret_n);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
         /* Returns the JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
         const JobTime *(*list_job_times)(void *userdata, size_t *ret_n);
-        /* Called when server_waits_for_bus() becomes false. Not called for server_new_peer(). */
+        /* Called when server_waits_for_bus() becomes false. Not called for a server of server_new_peer(). */
         void (*bus_settled)(void *userdata);
 } ServerCallbacks;
 
 #define SERVER_JOBS_MAX 64U
 
-/* Connects to the system bus in the background, and again whenever the connection is lost. server_announce() then opens
- * the private socket and requests the bus name. The event loop exits with a failure if another daemon owns the name
- * before this daemon is ready. callbacks must outlive the server. */
+/* Creates the server, and connects it to the system bus in the background, again whenever the connection is lost.
+ * server_announce() then opens the private socket and requests the bus name. The event loop exits with a failure if
+ * another daemon owns the name before this daemon is ready. callbacks must outlive the server. */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 void server_announce(Server *s);
-/* Returns true after server_new() until the bus has told whether another daemon owns the name, and after
- * server_announce() until this daemon owns it; each time for some seconds at most. Until then the daemon does not touch
- * hardware and is not ready. */
+/* Returns true while startup must wait for the bus: after server_new(), until the bus has told whether another daemon
+ * owns the name; and after server_announce(), until this daemon owns the name. Each wait ends after some seconds. Until
+ * then the daemon changes no hardware and is not ready. */
 bool server_waits_for_bus(const Server *s);
-/* Serves one peer on the connected socket fd instead of a bus. Takes ownership of fd. The peer may call every method.
- * The event loop exits when the peer disconnects. */
+/* Creates a server for one peer on the connected socket fd, without a bus. Takes ownership of fd. The peer may call
+ * every method. The event loop exits when the peer disconnects. */
 int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 Server *server_free(Server *s);
 DEFINE_CLEANUP(Server *, server_free)
 
-/* Call when libvirt has answered the requests of ask_guests() up to the number answered: serves the calls that waited
- * for it. */
+/* Serves the calls that waited for libvirt. Call it when libvirt has answered. answered: the number of the last request
+ * of ask_guests() that is answered. */
 void server_guests_listed(Server *s, uint64_t answered);
 
-/* The functions below emit signals, and log failures. They do nothing before server_announce(), and nothing on the
+/* The functions below emit signals, and log failures. They emit nothing before server_announce(), and nothing on the
  * system bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
-/* Signals the properties of the job that have changed since they were last signalled. */
+/* Signals the properties of the job that have changed since the last signal. */
 void server_job_changed(Server *s, uint32_t id);
 void server_job_removed(Server *s, uint32_t id, const char *result);
 void server_allocation_new(Server *s, const char *name);
-/* properties: bits of allocation_note_shown(); 0: only data outside the properties has changed. */
+/* properties: bits of allocation_note_shown(). 0: something changed that is not a property, so only the epoch grows. */
 void server_allocation_changed(Server *s, const char *name, unsigned properties);
 void server_allocation_removed(Server *s, const char *name);
 void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);
-/* Measures the capacity, emits signals for the pools and NUMA nodes that have changed, and then signals the epoch if it
- * grew. Call it once in a turn of the event loop with changes. */
+/* Measures the capacity, emits signals for each pool and NUMA node whose numbers have changed, and then signals the
+ * epoch if it grew. Call it once in each turn of the event loop in which something changed. */
 void server_settle(Server *s);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Configuration: parses INI text into a Config. Pure: host/configfiles.h reads the files, and adds the text of each to
- * one Config. A broken line never hides the rest: it becomes a ConfigProblem (file, line, sentence) and is ignored.
- * passthroughd.conf(5) documents the keys.
- */
+/* The configuration: parses INI text into a Config. Pure: host/configfiles.h reads the files, and adds the text of each
+ * file to one Config. A broken line is ignored and becomes a ConfigProblem (file, line, sentence); the other lines
+ * still apply. passthroughd.conf(5) documents the keys. */
 
 #include "model/cpuset.h"
 #include "model/endpoint-status.h"
@@ -14,8 +12,8 @@
 #include "model/numapolicy.h"
 #include "model/vfattr.h"
 
-#define CONFIG_TEXT_MAX       (1024U * 1024U) /* bytes of all files */
-#define CONFIG_LINE_MAX       198U            /* bytes, because libinih's line buffer has 200; comments may be longer */
+#define CONFIG_TEXT_MAX       (1024U * 1024U) /* bytes of all files together */
+#define CONFIG_LINE_MAX       198U /* bytes, as libinih's buffer for a line has 200. Comments may be longer */
 #define CONFIG_POOLS_MAX      64U
 #define CONFIG_MATCHES_MAX    256U /* Match= lines of a pool, or of [Exclude] */
 #define CONFIG_PROBLEMS_MAX   256U
@@ -68,7 +66,7 @@ typedef enum PoolBind {
 const char *pool_bind_to_string(PoolBind b);
 PoolBind pool_bind_from_string(const char *s);
 
-/* The source of the MAC address and GUIDs of a VF when the request names none. */
+/* The source of the MAC address and the GUIDs of a VF when the request gives none. */
 typedef enum VfIdentity {
         VF_IDENTITY_FRESH,  /* new ones for each allocation (the default) */
         VF_IDENTITY_STABLE, /* the same ones in every allocation of this VF */
@@ -94,7 +92,7 @@ typedef enum ResetMethod {
 const char *reset_method_to_string(ResetMethod m);
 ResetMethod reset_method_from_string(const char *s);
 
-/* The PF from which a VF is taken when NUMA and proximity leave a choice. */
+/* The PF from which a VF is taken when NUMA and proximity leave a choice between several PFs. */
 typedef enum VfPlacement {
         VF_PLACEMENT_SPREAD, /* the PF with the fewest allocated VFs (the default) */
         VF_PLACEMENT_PACK,   /* the PF with the fewest free VFs */
@@ -104,7 +102,7 @@ typedef enum VfPlacement {
 const char *vf_placement_to_string(VfPlacement p);
 VfPlacement vf_placement_from_string(const char *s);
 
-/* Who decides which guest gets the devices of a pool. */
+/* The program that decides which guest gets the devices of a pool. */
 typedef enum PoolScheduler {
         POOL_SCHEDULER_NONE,       /* the daemon, for each request (the default) */
         POOL_SCHEDULER_PLACEMENT,  /* OpenStack Placement: a request names its consumer there, and the exact devices */
@@ -155,7 +153,7 @@ typedef struct Pool {
         bool external;                       /* VirtualFunctions=external: another program creates the VFs */
         ConfigPlace virtual_functions_place; /* place of VirtualFunctions=; line 0 when not set */
         PoolBind bind;
-        VfAttributes attributes;  /* VfAttributes=: defaults for the pool's VFs, which a request may override */
+        VfAttributes attributes;  /* VfAttributes=: of the pool's VFs, unless the request sets others */
         VfIdentity identity;      /* VfIdentity= */
         NumaPolicy numa;          /* NumaPolicy=: the stricter one of this policy and the request's applies */
         VfPlacement placement;    /* VfPlacement= */
@@ -163,7 +161,7 @@ typedef struct Pool {
         bool one_time_use;        /* OneTimeUse=: a released device is quarantined until an admin clears it */
         ResetMethod reset_method; /* ResetMethod=: how a release resets its devices */
         bool allow_no_reset;      /* AllowNoReset=: a device that cannot be reset is offered again without a reset */
-        PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: of mlx4 cards on which this pool creates VFs */
+        PortType port_types[PORT_TYPES_MAX]; /* PortTypes=: for the mlx4 cards on which the pool creates VFs */
         size_t n_port_types;                 /* 0: not set */
         ConfigPlace port_types_place;
         char *cleaner;   /* CleanerCommand=: a path and arguments, separated by spaces; NULL: none */
@@ -172,19 +170,19 @@ typedef struct Pool {
         char **stop_services; /* StopServices=: units to stop, in this order, before the host driver is unbound from a
                                  device */
         size_t n_stop_services;
-        ConfidentialMode confidential_mode; /* ConfidentialMode=: of its GPUs and NVSwitches */
+        ConfidentialMode confidential_mode; /* ConfidentialMode=: required of the pool's GPUs and NVSwitches */
         ConfigPlace confidential_place;
-        bool fabric; /* Fabric=: the GPUs that a guest gets from such pools are an NVLink partition */
+        bool fabric; /* Fabric=: the GPUs of a guest, from pools with Fabric=, form an NVLink partition */
 } Pool;
 
-/* NVIDIA's library is asked about the GPUs of the pool. */
+/* Returns true when the daemon asks NVIDIA's library about the GPUs of the pool. */
 static inline bool pool_asks_library(const Pool *pool) {
         return pool->fabric || pool->confidential_mode != CONFIDENTIAL_MODE_OFF;
 }
 
-/* Whose client the guest has: it decides which variables tell the guest its endpoints. */
+/* The program in the guest that uses the remote GPUs. It decides which variables tell the guest its endpoints. */
 typedef enum RemoteKind {
-        REMOTE_KIND_CUSTOM, /* Variables= alone (the default) */
+        REMOTE_KIND_CUSTOM, /* only those that Variables= sets (the default) */
         REMOTE_KIND_RCUDA,
         REMOTE_KIND_GVIRTUS,
         REMOTE_KIND_CRICKET,
@@ -194,7 +192,7 @@ typedef enum RemoteKind {
 } RemoteKind;
 const char *remote_kind_to_string(RemoteKind k);
 RemoteKind remote_kind_from_string(const char *s);
-/* Returns true when a client of this kind can use several endpoints. */
+/* Returns true when a client of this kind can use several endpoints at once. */
 bool remote_kind_spans(RemoteKind k);
 
 /* How the daemon checks whether an endpoint is in service. */
@@ -212,7 +210,8 @@ typedef struct RemoteEndpoint {
         unsigned slots;              /* 0: out of service */
 } RemoteEndpoint;
 
-/* A [Service NAME] section: GPUs of other machines, which are counted and have no PCI function here. */
+/* A [Service NAME] section: GPUs of other machines, reached over the network. They are counted in slots, and have no
+ * PCI function on this node. */
 typedef struct RemoteService {
         char *name;
         ConfigPlace place, latest; /* as in Pool */
@@ -220,13 +219,13 @@ typedef struct RemoteService {
         RemoteHealth health;                            /* Health= */
         RemoteEndpoint endpoints[REMOTE_ENDPOINTS_MAX]; /* an endpoint is in one service only */
         size_t n_endpoints;
-        char *via;       /* Via=: an allocation of slots also needs a device of this pool; NULL: it does not */
-        char *variables; /* Variables=: NAME=VALUE words; %h, %p and %n are host, port and slots. NULL: none */
+        char *via;       /* Via=: an allocation with slots must also have a device of this pool; NULL: none */
+        char *variables; /* Variables=: NAME=VALUE words; %h, %p, %n: host, port, slots. NULL: none */
 } RemoteService;
 
-/* Checks for HOST:PORT with a host name or an IPv4 address in lower case and a port from 1 to 65535. */
+/* Returns true for HOST:PORT with a host name or an IPv4 address in lower case and a port from 1 to 65535. */
 bool endpoint_is_valid(const char *endpoint);
-/* Checks for words NAME=VALUE, separated by spaces, that are safe in a file of environment variables. */
+/* Returns true for words NAME=VALUE, separated by spaces, that are safe in a file of environment variables. */
 bool variables_are_valid(const char *variables);
 
 /* A Module= line of [Fabric]. */
@@ -241,11 +240,11 @@ typedef struct ConfigProblem {
         char *message; /* a sentence */
 } ConfigProblem;
 
-/* Formats "FILE:LINE: MESSAGE". 0 or -ENOMEM; the caller frees *ret. */
+/* Formats the problem as "FILE:LINE: MESSAGE". Returns 0 or -ENOMEM; the caller frees *ret. */
 int config_problem_format(const ConfigProblem *p, char **ret);
 
 typedef struct Config {
-        char **files; /* names of the files read so far, in this order; no files: all settings are the defaults */
+        char **files; /* names of the files read so far, in order; if none, all settings are the defaults */
         size_t n_files;
         size_t size;           /* bytes of their text */
         Hypervisor hypervisor; /* Hypervisor=, default kvm */
@@ -279,69 +278,66 @@ typedef struct Config {
         ConfigModule modules[FABRIC_MODULE_MAX]; /* Module= of [Fabric]: each address and each module id at most once */
         size_t n_modules;
         /*
-         * NULL, or a sentence with FILE:LINE about what may have excluded devices but could not be read: a broken line
-         * of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that may mean [Exclude], or
-         * an unreadable file. While this is set, no device is offered and no VFs are created; the rest of the
-         * configuration applies.
+         * NULL, or a sentence with FILE:LINE about a part of the configuration that may exclude devices but could not
+         * be read: a broken line of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that
+         * may mean [Exclude], or an unreadable file. While this is set, no device is offered and no VFs are created;
+         * the rest of the configuration applies.
          */
         char *block_reason;
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
-        const char *unreadable_remedy; /* remedy for unreadable, a static sentence */
+        const char *unreadable_remedy; /* remedy for the failure in unreadable, a static sentence */
         ConfigProblem *problems;
         size_t n_problems;
-        size_t n_unlisted; /* number of further problems, which the last problem gives */
+        size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
 } Config;
 
-/* The driver for guests that VfioDriver= chooses for the device. */
+/* Returns the driver to which the device is bound for a guest: that of VfioDriver=, or with VfioDriver=auto the VFIO
+ * variant driver for the device if there is one. */
 const char *config_driver(const Config *config, const Inventory *inv, const PciDevice *dev);
 
-/* Defaults only, no pools. */
+/* Creates a Config with the defaults and without pools. NULL when out of memory. */
 Config *config_new(void);
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
-/*
- * Adds the text of a file to c: size bytes, without a NUL. A scalar replaces that of an earlier file, Match= lines are
- * added to earlier ones, and an empty value restores the default. Broken lines, among them lines with a NUL byte,
- * become problems. 0 or -ENOMEM.
- */
+/* Adds the text of a file, size bytes without a NUL, to c. A value replaces the value of an earlier file, Match= lines
+ * are added to earlier ones, and an empty value restores the default. Broken lines, among them lines with a NUL byte,
+ * become problems. Returns 0 or -ENOMEM. */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
-/* Records that an existing file cannot be read; why is the cause, and remedy a static sentence. 0 or -ENOMEM. */
+/* Records that an existing file cannot be read. why: the cause; remedy: a static sentence. Returns 0 or -ENOMEM. */
 int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
-/* Checks the configuration as a whole; call it after the last file. 0 or -ENOMEM. */
+/* Checks the configuration as a whole, and adds the problems found. Call it after the last file. Returns 0 or -ENOMEM.
+ *  */
 int config_finish(Config *c);
-/* Makes a Config of one file: config_new(), config_read_text() and config_finish(). 0 or -ENOMEM. */
+/* Makes a Config from one file, as config_new(), config_read_text() and config_finish() do. Returns 0 or -ENOMEM. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);
 
-/* Adds a problem; line 0 means the file as a whole. 0 or -ENOMEM. */
+/* Adds a problem. line 0: the problem is one of the whole file. Returns 0 or -ENOMEM. */
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) _printf_(4, 5);
 
 const Pool *config_find_pool(const Config *c, const char *name);
 const RemoteService *config_find_service(const Config *c, const char *name);
-/* Returns why no request can get the device of Via=, as the end of a sentence, or NULL. While there is a reason, no
- * slot of the service is offered. */
+/* Returns why no request can get a device of the pool in Via= of s, as the end of a sentence; NULL if requests can.
+ * While there is a reason, no slot of the service is offered. */
 const char *config_via_problem(const Config *c, const RemoteService *s);
-/* Returns the slots of the endpoint; 0 when no service has it. */
+/* Returns the number of slots of the endpoint; 0 when no service has the endpoint. */
 unsigned config_endpoint_slots(const Config *c, const char *endpoint);
-/* Returns the NVLink module id of the GPU: that of Module=, otherwise the one that NVIDIA's driver reported; 0:
+/* Returns the NVLink module id of the GPU: the id in Module=, otherwise the id that NVIDIA's driver reported; 0:
  * unknown. */
 unsigned config_module(const Config *c, const PciDevice *gpu);
 bool pool_name_is_valid(const char *name);
-/*
- * Checks for a name that StopServices= accepts: a service, socket, timer or path unit on which the daemon itself does
- * not depend.
- */
+/* Returns true for a name that StopServices= accepts: of a service, socket, timer or path unit on which the daemon
+ * itself does not depend. */
 bool service_name_is_valid(const char *name);
 
-/*
- * Parses the value of one Match= line, terms separated by spaces. 0, -EINVAL or -ENOMEM. On -EINVAL *ret_problem, which
- * must be NULL before, is a sentence that the caller frees, and *ret is unchanged, because an incomplete line would
- * match too many devices. The caller sets ret->place.
- */
+/* Parses the value of one Match= line, terms separated by spaces. Returns 0, -EINVAL or -ENOMEM. On -EINVAL,
+ * *ret_problem is a sentence that the caller frees, and *ret is unchanged, because an incomplete line would match too
+ * many devices. *ret_problem must be NULL before. The caller sets ret->place. */
 int match_parse(const char *text, Match *ret, char **ret_problem);
 void match_done(Match *m);
 
-/* Returns whether the line matches the device. Only the address of a VF's PF is compared. */
+/* Returns true when the line matches the device. pf= is compared with the address of the VF's PF; no other property of
+ * the PF is read. */
 bool match_device(const Match *m, const PciDevice *dev);
-/* Returns the first line that matches, or NULL. */
+/* Returns the first of the n lines that matches the device, or NULL. */
 const Match *match_any(const Match *matches, size_t n, const PciDevice *dev);

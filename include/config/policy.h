@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The policy: the configuration applied to the inventory. It tells which pool a device is in and whether the device may
- * be allocated at all. The ledger knows which allocation has a device. The policy is rebuilt after each scan, and
- * borrows the Config and the Inventory.
- */
+/* The policy: the configuration applied to the inventory. It tells which pool a device is in and whether the device may
+ * be allocated at all. (Which allocation has a device is in the ledger.) The policy borrows the Config and the
+ * Inventory, and is made again after each scan. */
 
 #include "config/config.h"
 #include "model/refusal.h"
@@ -14,16 +12,14 @@ typedef struct Policy {
         const Config *config;
         const Inventory *inventory;
         bool forced;       /* made by policy_new_forced(): the boot VGA and the console's device may be allocated too */
-        int16_t *pools;    /* by device index: index into config->pools, or -1 */
-        uint8_t *verdicts; /* by device index: Verdict */
-        char **problems;   /* "file:line: sentence": for example, a device that matches two pools stays in the first */
+        int16_t *pools;    /* index into config->pools of each device of the inventory; -1: no pool */
+        uint8_t *verdicts; /* Verdict of each device of the inventory */
+        char **problems;   /* "file:line: sentence"; for example, that a device matches two pools */
         size_t n_problems;
-        size_t n_unlisted; /* number of further problems, which the last problem gives */
-        /*
-         * VERDICT_INVALID_REQUEST when both a PF and one of its VFs are offered; the message names both. A new
-         * configuration with a conflict is refused. When a conflict appears later, requests for the PF are refused
-         * because it has VFs, so the hardware is never allocated twice.
-         */
+        size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
+        /* VERDICT_INVALID_REQUEST when both a PF and one of its VFs are offered; the message names both. The daemon
+         * refuses a new configuration with a conflict. When the conflict appears later, requests for the PF are refused
+         * because it has VFs, so the hardware is never allocated twice. */
         Refusal conflict;
 } Policy;
 
@@ -33,16 +29,14 @@ int policy_new_forced(const Config *config, const Inventory *inv, Policy **ret);
 Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
 
-/*
- * Adds to inv the VFs that the daemon would create with this configuration (inventory_expect_vfs()), if their addresses
- * are known. inv: of a recorded machine, with PciDevice.critical set. 0 or -ENOMEM.
- */
+/* Adds to inv the VFs that the daemon would create with this configuration (inventory_expect_vfs()), if their addresses
+ * can be computed. inv: the inventory of a recorded machine, with PciDevice.critical set. Returns 0 or -ENOMEM. */
 int policy_expect_vfs(const Config *config, Inventory *inv);
 
-/* Adds "file:line: sentence" to problems, up to CONFIG_PROBLEMS_MAX. 0 or -ENOMEM. */
+/* Adds "file:line: sentence" to the problems of p, up to CONFIG_PROBLEMS_MAX. Returns 0 or -ENOMEM. */
 int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, ...) _printf_(3, 4);
 
-/* Checks dev, its IOMMU group and its VFs again; call it when the driver of dev has changed. */
+/* Computes the verdicts of dev, its IOMMU group and its VFs again. Call it when the driver of dev has changed. */
 void policy_recheck(Policy *p, const PciDevice *dev);
 
 /* Returns true when an [Exclude] line matches the device. */
@@ -51,32 +45,29 @@ bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
 /* Returns true when the device is in a pool with Fabric=yes. */
 bool policy_has_fabric(const Policy *p, const PciDevice *dev);
-/* Returns true when the host needs the device, or has memory of the device online. pool: the job that unbinds the
- * device stops the services of this pool, which take the memory offline; NULL: it stops none. */
+/* Returns true when the host needs the device, or has memory of the device online. pool: with StopServices= of this
+ * pool, online memory does not count, because the job that unbinds the device stops these services, which take the
+ * memory offline; NULL: it counts. */
 bool policy_host_needs(const PciDevice *dev, const Pool *pool);
-/*
- * Returns true when the device is in a pool and is neither excluded nor needed by the host. policy_check() tells
- * whether it can be allocated.
- */
+/* Returns true when the device is in a pool and is neither excluded nor needed by the host. Whether it can be allocated
+ * is told by policy_check(). */
 bool policy_offers(const Policy *p, const PciDevice *dev);
 
-/*
- * Returns VERDICT_NONE when the device may be allocated, otherwise the most fundamental reason against it, which is
- * also in ret (may be NULL).
- */
+/* Returns VERDICT_NONE when the device may be allocated. Otherwise returns the most fundamental reason against it, and
+ * describes it in *ret (ret may be NULL). */
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
-/* Returns the cached verdict of policy_check(). */
+/* Returns the verdict that policy_check() returns, from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
-/* Returns the kernel module of a VFIO driver or pciback. */
+/* Returns the name of the kernel module that has this VFIO driver or xen-pciback. */
 const char *policy_driver_module(const char *driver);
-/* Refuses with VERDICT_NO_VFIO_DRIVER: the VFIO driver for the device is not loaded. */
+/* Refuses with VERDICT_NO_VFIO_DRIVER: the VFIO driver for the device is not loaded. Returns that verdict. */
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);
 
 /*
- * How an allocation of dev treats another member of its IOMMU group. Another function of the same card is passed to the
- * guest too when it is in a pool, when its driver is harmless (pci_device_driver_is_harmless()), or when it is an
- * auxiliary function of a GPU (audio, USB-C). Otherwise it blocks the group, because the host may be using it (the
- * second port of a NIC). A blocking member gives policy_check(dev) VERDICT_GROUP_NOT_VIABLE.
+ * How an allocation of a device treats another member of the device's IOMMU group. Another function of the same card is
+ * passed to the guest too when it is in a pool, when its driver is harmless (pci_device_driver_is_harmless()), or when
+ * it is an auxiliary function of a GPU (audio, USB-C). Otherwise it blocks the group, because the host may be using it,
+ * such as the second port of a NIC. A blocking member gives policy_check() VERDICT_GROUP_NOT_VIABLE.
  */
 typedef enum GroupRole {
         GROUP_ROLE_LEAVE, /* not touched: a bridge, part of the platform, or a device in no pool with a harmless driver
@@ -96,24 +87,20 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
  * offered, even of an excluded PF, unless [Exclude] matches the VFs too (pf=).
  */
 
-/* Returns the pool whose VirtualFunctions= asks for VFs on this PF and gets them, or NULL. */
+/* Returns the pool whose VirtualFunctions= asks for VFs on this PF, if the daemon may create them; otherwise NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
-/* Returns the pool whose VirtualFunctions= asks for VFs on this PF, or NULL. The PF may be excluded. */
+/* Returns the pool whose VirtualFunctions= asks for VFs on this PF, even if the PF is excluded; NULL: none. */
 const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
-/* Returns VERDICT_NONE when the daemon may create VFs on the PF, otherwise why not, also in ret (may be NULL). pool:
- * that of policy_asking_pool(). */
+/* Returns VERDICT_NONE when the daemon may create VFs on the PF, otherwise the reason, also in *ret (ret may be NULL).
+ * pool: the result of policy_asking_pool(). */
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
-/* Returns whether a Match= line of the pool names the PF by its whole address (pf=). */
+/* Returns true when a Match= line of the pool has pf= with the whole address of the PF. */
 bool policy_names_pf(const Pool *pool, const PciDevice *pf);
-/*
- * Returns whether the PF's bonded ports share one RDMA device (RoCE LAG) as long as the PF has no VFs. False if another
- * port has VFs. With VFs, each port has its own RDMA device.
- */
+/* Returns true when the PF is a port in a bond whose ports share one RDMA device (RoCE LAG) while the PF has no VFs.
+ * With VFs, each port has an RDMA device of its own. Returns false if another port has VFs. */
 bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf);
-/*
- * As policy_check_vfs(), and checks whether the PF can have as many VFs as the pool asks for: VERDICT_NOT_SUPPORTED, or
- * VERDICT_PF_ABSENT without a host driver.
- */
+/* As policy_check_vfs(), and also checks whether the PF can have as many VFs as the pool asks for. Returns
+ * VERDICT_NOT_SUPPORTED if not, VERDICT_PF_ABSENT if the PF has no host driver. */
 Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
-/* Returns the pool that leaves the VFs of this PF to another program (VirtualFunctions=external), or NULL. */
+/* Returns the pool with VirtualFunctions=external for the VFs of this PF, which another program creates; NULL: none. */
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The devices that pools offered until a configuration with broken lines, or without a file, was loaded. */
+/* The withdrawn devices: pools offered them until a configuration with broken lines, or without any file, was loaded.
+ *  */
 
 #include "config/policy.h"
 
@@ -10,16 +11,14 @@ typedef struct WithdrawnDevice {
         char *pool; /* the last pool that offered the device */
 } WithdrawnDevice;
 
-/* The withdrawn devices; at most all devices of the inventory. */
+/* At most all devices of the inventory. */
 typedef struct WithdrawnList {
         WithdrawnDevice *devices;
         size_t n;
 } WithdrawnList;
 
-/*
- * Updates the list; call it when a configuration is loaded. before, now: the policies of the former and of the new
- * configuration, for the same inventory. A device stays in the list until a pool offers it, or until the configuration
- * has files and no broken line. Returns 0, or -ENOMEM, which leaves the list unchanged.
- */
+/* Updates the list; call it when a configuration is loaded. before, now: the policies that the old and the new
+ * configuration make of the same inventory. A device stays in the list until a pool offers it, or until the
+ * configuration has files and no broken line. Returns 0, or -ENOMEM, which leaves the list unchanged. */
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
 void withdrawn_done(WithdrawnList *l);

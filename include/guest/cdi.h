@@ -15,7 +15,7 @@
 #include "model/refusal.h"
 
 #define CDI_DOMAIN     "passthroughd.org"
-#define CDI_ALLOCATION CDI_DOMAIN "/allocation" /* the kind of a document of cdi_make() */
+#define CDI_ALLOCATION CDI_DOMAIN "/allocation" /* kind of the documents that cdi_make() makes */
 
 /* Returns a document without devices; NULL when out of memory. kind: "vendor/class". */
 json_object *cdi_new(const char *kind);
@@ -23,12 +23,12 @@ json_object *cdi_new(const char *kind);
  * out of memory. */
 json_object *cdi_add_device(json_object *cdi, const char *name);
 
-/* Add the device node of an IOMMU group, or for iommufd of a VFIO character device ("vfio3"), unless the edits have it.
- * 0 or -ENOMEM. */
+/* Add a device node to the edits, unless they have it: that of an IOMMU group or, for iommufd, of a VFIO character
+ * device ("vfio3"). 0 or -ENOMEM. */
 int cdi_add_group(json_object *edits, int group);
 int cdi_add_cdev(json_object *edits, const char *name);
 int cdi_add_env(json_object *edits, const char *variable, const char *value);
-/* Adds a file or directory of the host, which the container cannot write. 0 or -ENOMEM. */
+/* Adds a file or directory of the host, read-only in the container. 0 or -ENOMEM. */
 int cdi_add_mount(json_object *edits, const char *host, const char *container);
 
 /*

@@ -12,38 +12,40 @@
 
 typedef struct ConfidentialFacts {
         Confidential type;
-        /* the host */
+        /* Facts about the host. */
         ConfidentialHost host;
         LibvirtFeatures libvirt;
         bool xen, x86;
-        unsigned others; /* further guests that take a slot of host.slots[type] */
-        /* the guest */
+        unsigned others; /* other guests that have a slot of host.slots[type] */
+        /* Facts about the guest. */
         uint64_t memory, page_size;
         unsigned vcpus;
         size_t n_cells;
         bool shares_memory; /* it has shared memory (ivshmem) */
         bool has_vgpu;
-        IommufdFacts iommufd; /* with the number of its devices */
+        IommufdFacts iommufd; /* of this guest; n_devices is the number of its devices */
         /* Its accelerators and NVSwitches. */
-        unsigned modes;    /* bits of the ConfidentialMode of their pools, off for those that cannot have it */
-        unsigned n_gpus;   /* those with another mode than off */
-        bool has_hopper;   /* one of them is of NVIDIA's Hopper generation */
-        bool assumes_mode; /* NVIDIA's driver has not told the mode of one of them */
-        bool lacks_gpu;    /* the node has a GPU of NVIDIA that the guest lacks */
-        bool lacks_switch; /* the node has an NVSwitch that the guest lacks */
+        unsigned modes;  /* bits of the ConfidentialMode of their pools; off for a device that cannot have that mode */
+        unsigned n_gpus; /* how many have another mode than off */
+        bool has_hopper; /* one is of NVIDIA's Hopper generation */
+        bool assumes_mode; /* the mode of one is that of its pool, because NVIDIA's driver has not told it */
+        bool lacks_gpu;    /* the node has a GPU of NVIDIA that this guest lacks */
+        bool lacks_switch; /* the node has an NVSwitch that this guest lacks */
 } ConfidentialFacts;
 #define CONFIDENTIAL_MODE_BIT(mode) (1U << (mode))
 
-/* a: in no ledger yet, or in it. type: that of the allocation, or of a template. */
+/*
+ * Collects the facts about an allocation, in the ledger or not. type: Allocation.confidential, or that of a template.
+ */
 ConfidentialFacts confidential_facts(const Inventory *inv, const Config *config, const Allocation *a,
                                      Confidential type);
 
-/* Refuses what does not work. Also of a guest that is not confidential, with a GPU that is. */
+/* Refuses what cannot work, also a guest that is not confidential with a GPU that is. VERDICT_NONE or a refusal. */
 Verdict confidential_check(const ConfidentialFacts *f, Refusal *ret);
 
-/* Sentences about what the guest lacks or must not trust: static strings. Returns their number. */
+/* Sets *ret to static sentences: what the guest lacks, and what it must not trust. Returns their number. */
 #define CONFIDENTIAL_NOTES_MAX 9U
 size_t confidential_notes(const ConfidentialFacts *f, const char *ret[static CONFIDENTIAL_NOTES_MAX]);
 
-/* A GPU or NVSwitch that has a ConfidentialMode. */
+/* Returns true for a GPU or NVSwitch that can have a ConfidentialMode. */
 bool confidential_has_mode(const PciDevice *dev);

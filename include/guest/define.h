@@ -17,11 +17,11 @@
 
 typedef enum DefineResult {
         DEFINE_DONE,
-        DEFINE_NOT_CONNECTED, /* there is no connection to libvirt */
-        DEFINE_REFUSED,       /* libvirt does not define the document */
-        DEFINE_NOT_STARTED,   /* the domain is defined, but does not start */
+        DEFINE_NOT_CONNECTED, /* libvirt could not be reached */
+        DEFINE_REFUSED,       /* libvirt refuses to define the document */
+        DEFINE_NOT_STARTED,   /* the domain is defined, but libvirt could not start it */
 } DefineResult;
 
-/* The namespace prefix of a document's metadata, and its element for a sentence about what the guest lacks. */
+/* In a document: the prefix of the metadata's namespace, and the element with a sentence about what the guest lacks. */
 #define DOMXML_PREFIX  "passthroughd"
 #define DOMXML_WARNING "warning"

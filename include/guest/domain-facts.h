@@ -24,10 +24,10 @@ int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
 /* Returns the attribute iommufd of the <driver> of a domain's PCI devices: "yes", "no", or "" without it. NULL: the
  * domain has no PCI device. */
 const char *domain_facts_iommufd(const char *xml);
-/* Returns the alias of the element with this host device. The caller frees; NULL when there is none, or out of
+/* Returns the alias of the element with this host device. The caller frees; NULL when no element has it, or when out of
  * memory. */
 char *domain_facts_alias(const char *xml, const char *device);
-/* Returns whether xml is a <domain> for libvirt's Xen driver. */
+/* Returns true when xml is a <domain type='xen'>. */
 bool domain_facts_xen(const char *xml);
 
 /*
@@ -35,5 +35,6 @@ bool domain_facts_xen(const char *xml);
  * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), which take precedence over the versions, or NULL.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
-/* Sets f->firmware by a firmware descriptor of QEMU (docs/interop/firmware.json). */
+/* Reads a firmware descriptor of QEMU (docs/interop/firmware.json), and sets f->firmware for the kinds of guests it is
+ * for. */
 void domain_facts_firmware(const char *descriptor, size_t size, LibvirtFeatures *f);

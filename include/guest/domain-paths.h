@@ -8,7 +8,7 @@
 
 #include <libxml/tree.h>
 
-/* Resolves the links of a path. Returns NULL when that is impossible. The caller frees. */
+/* Returns the path with its links resolved, which the caller frees. NULL: not possible. */
 typedef char *(*ResolvePath)(const char *path);
 
 /*

@@ -23,23 +23,25 @@
 typedef struct GuestAddress {
         PciAddress host;
         PciAddress guest;
-        PciAddress seen; /* the address that the guest sees; bus 0: unknown */
+        PciAddress seen; /* as the guest sees it; bus 0: unknown */
 } GuestAddress;
 
-/* A document to fill in. */
+/* A domain document of the caller, to be filled in. */
 typedef struct DomainTemplate {
         const char *text;      /* the text of a <domain> */
-        bool qemu_commandline; /* accepts elements of QEMU's namespace, and keeps them unchanged and unchecked */
+        bool qemu_commandline; /* keep elements of QEMU's namespace, unchecked; false: refuse them */
 } DomainTemplate;
 
-/* What the document tells the guest in fw_cfg: the topology for NCCL, and the slots and addresses of the devices. */
+/* What the document gives the guest in fw_cfg: the topology for NCCL, and the slots and addresses of devices. */
 typedef enum GuestInfo {
-        GUEST_INFO_GUEST, /* addresses in the guest only */
-        GUEST_INFO_HOST,  /* addresses on the host, too */
+        GUEST_INFO_GUEST, /* with addresses in the guest only */
+        GUEST_INFO_HOST,  /* also with addresses on the host */
         GUEST_INFO_NONE,
 } GuestInfo;
 
-/* Refuses a text longer than DOMXML_TEMPLATE_MAX with VERDICT_INVALID_TEMPLATE. The functions below check this too. */
+/*
+ * Refuses a text of more than DOMXML_TEMPLATE_MAX bytes with VERDICT_INVALID_TEMPLATE. The functions below do so, too.
+ */
 Verdict domxml_check_size(const char *text, Refusal *ret);
 
 /*
@@ -79,7 +81,7 @@ char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
  * frees; NULL: out of memory. */
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
-/* What the guest of a document without a template lacks, as guest_explain_lacks(). */
+/* Formats what the guest of a document without a template lacks, as guest_explain_lacks(). */
 int domxml_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, char **ret);
 
 /*

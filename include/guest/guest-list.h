@@ -10,19 +10,19 @@
 #include "model/libvirt.h"
 #include "util/cleanup.h"
 
-/* Bytes of a text: a device has at most 36 and GUEST_PLACE_TEXT_MAX. */
+/* The most bytes of a record: a device takes up to 36, and GUEST_PLACE_TEXT_MAX for its place. */
 #define GUEST_RECORD_MAX  98304U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
-#define GUEST_UUID_SIZE   37U /* with its NUL */
+#define GUEST_UUID_SIZE   37U /* with the NUL */
 
 typedef struct Guest {
         char uuid[GUEST_UUID_SIZE];
         char *domain;
-        bool starting;      /* the guest may not have allocated all its memory yet */
-        bool listed;        /* a "domain" record has come since the last "list" */
-        char **devices;     /* host devices, named as in guest/domain-facts.h */
-        GuestPlace *places; /* the place of each device in the guest */
+        bool starting;      /* QEMU may not have allocated all of the guest's memory */
+        bool listed;        /* a GUEST_RECORD_DOMAIN came after the last GUEST_RECORD_LIST */
+        char **devices;     /* names of its host devices, as in guest/domain-facts.h */
+        GuestPlace *places; /* by index in devices: the place in the guest */
         size_t n_devices;
 } Guest;
 
@@ -30,35 +30,33 @@ typedef struct GuestList {
         Guest *guests;
         size_t n;
         LibvirtFeatures features;
-        char *reason; /* reason of the last "failed" record, printable; NULL: none */
+        char *reason; /* why libvirt cannot be asked, by the last GUEST_RECORD_FAILED, printable; NULL: none came */
 } GuestList;
 
 void guest_list_done(GuestList *l);
 
 typedef enum GuestRecord {
-        GUEST_RECORD_LIST, /* all running domains follow */
+        GUEST_RECORD_LIST, /* a GUEST_RECORD_DOMAIN for each running domain follows */
         /*
          * A domain runs: UUID STATE NAME DEVICE... STATE: "running", or "starting" while QEMU may not have allocated
          * all its memory. DEVICE: the address of a host PCI function, or the UUID of a mediated device, and its place
          * in the guest (ledger/guestplace.h) if the domain tells it.
          */
         GUEST_RECORD_DOMAIN,
-        GUEST_RECORD_ENDED, /* UUID: the domain does not run any more */
+        GUEST_RECORD_ENDED, /* UUID: the domain has ended */
         /* WORD..., features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset", "fwcfg"; the versions
          * (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER" */
         GUEST_RECORD_FEATURES,
-        GUEST_RECORD_COMPLETE, /* all domains were sent since GUEST_RECORD_LIST; other domains do not run */
-        GUEST_RECORD_FAILED,   /* REASON: libvirt cannot be asked, and passthroughd-libvirt ends */
+        GUEST_RECORD_COMPLETE, /* all were sent since GUEST_RECORD_LIST: domains without a record do not run */
+        GUEST_RECORD_FAILED,   /* REASON: why libvirt cannot be asked. passthroughd-libvirt ends */
 } GuestRecord;
 
-/*
- * Applies one record; its text is changed. Returns kind; -EBADMSG when it is malformed or exceeds a limit, or -ENOMEM,
- * and then l is unchanged.
- */
+/* Enters a record in the list. Changes text. Returns kind, or -ENOMEM, or -EBADMSG for a malformed record or one beyond
+ * a limit; an error leaves l unchanged. */
 int guest_list_apply(GuestList *l, int kind, char *text);
 
-/* Returns the guest that has the device, or NULL. */
+/* Returns the guest that has the device; NULL: none. */
 const Guest *guest_list_find_device(const GuestList *l, const char *device);
 const Guest *guest_list_find(const GuestList *l, const char *uuid);
-/* Returns the place of the device in the guest; it is not known if the guest does not have the device. */
+/* Returns the place of the device in the guest; an unknown place if the guest does not have the device. */
 GuestPlace guest_find_place(const Guest *g, const char *device);

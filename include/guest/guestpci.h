@@ -19,11 +19,11 @@
 #include "ledger/allocation.h"
 
 #define GUEST_BUSES_MAX      256U
-#define GUEST_EXPANDER_SPARE 2U  /* bus numbers of each expander left free */
-#define GUEST_EXPANDERS_MAX  20U /* each occupies a slot of pcie.0 */
+#define GUEST_EXPANDER_SPARE 2U  /* bus numbers that each expander leaves free */
+#define GUEST_EXPANDERS_MAX  20U /* the most expanders: each takes a slot of pcie.0 */
 #define GUEST_CARDS_MAX      255U
 
-/* The 64-bit MMIO window of QEMU's machine types q35 and virt without pcihole64. */
+/* Size of the 64-bit MMIO window of QEMU's machines q35 and virt without pcihole64. */
 #define GUEST_HOLE64_Q35  (32ULL << 30)
 #define GUEST_HOLE64_VIRT (512ULL << 30)
 
@@ -36,11 +36,11 @@ typedef enum GuestControllerType {
 
 typedef struct GuestController {
         GuestControllerType type;
-        unsigned index;  /* libvirt's index, which is the "bus" in the address of devices plugged into it */
-        int cell;        /* guest cell of the expander, or of the expander above it; -1: below pcie.0 */
+        unsigned index;  /* index in libvirt's document: the "bus" in addresses of devices below this controller */
+        int cell;        /* guest cell of this expander, or of the one above; -1: it is below pcie.0 */
         unsigned bus_nr; /* bus number that the guest's firmware assigns; 0 below pcie.0, where it is unknown */
-        unsigned bus;    /* index of the controller above; 0: pcie.0, where libvirt picks the slot */
-        uint8_t slot;    /* not set on pcie.0 */
+        unsigned bus;    /* index of the controller above; 0: pcie.0, on which libvirt chooses the slot */
+        uint8_t slot;    /* slot on the controller above; unset on pcie.0 */
         uint8_t function;
         bool multifunction;
 } GuestController;
@@ -48,35 +48,37 @@ typedef struct GuestController {
 typedef struct GuestFunction {
         size_t device; /* index into allocation->devices */
         PciAddress guest;
-        bool multifunction; /* this is function 0 of a card with several functions */
+        bool multifunction; /* it is function 0 of a card with several functions */
 } GuestFunction;
 
 typedef struct GuestPci {
         GuestController *controllers; /* ascending by index, dense from room->first_index */
         size_t n_controllers;
-        size_t n_used;            /* controllers before the spare ports */
+        size_t n_used;            /* number of controllers before the spare ports */
         GuestFunction *functions; /* assigned and companion devices, in the allocation's order */
         size_t n_functions;
-        uint64_t hole64; /* bytes of the 64-bit MMIO window, a power of two; 0: the machine's default suffices */
-        bool hint;       /* UEFI needs a hint to create a window of this size */
+        uint64_t hole64; /* bytes that the 64-bit MMIO window needs, a power of two; 0: the default of the machine is
+                            enough */
+        bool hint;       /* UEFI makes a window of this size only with a hint */
 } GuestPci;
 
-/* The indices and bus numbers that the rest of the machine leaves free. */
+/* What the rest of the domain leaves for the controllers of the layout. */
 typedef struct GuestPciRoom {
-        unsigned first_index; /* lowest free controller index, at least 1: 0 is pcie-root */
-        unsigned bus_end;     /* bus numbers of our controllers are below this */
+        unsigned first_index; /* lowest free index of a controller, at least 1: 0 is pcie-root */
+        unsigned bus_end;     /* first bus number that is not free */
         unsigned others;      /* root ports on pcie.0 for other devices than ours */
-        unsigned seekers;     /* other devices that libvirt plugs into a spare port if no other port is free */
+        unsigned seekers;     /* other devices for which libvirt may use a spare port, if it has no other */
 } GuestPciRoom;
 
-/* The free indices and bus numbers in a domain without a template. */
+/* The room in a domain without a template. */
 #define GUEST_PCI_ROOM_DEFAULT ((GuestPciRoom) { .first_index = 1, .bus_end = GUEST_BUSES_MAX, .others = 16 })
 
-/* Returns true for the devices that a guest gets: assigned ones and companions, unless they are being attached or
- * detached. */
+/*
+ * Returns true when the guest gets the device: it is assigned or a companion, and neither being attached nor detached.
+ */
 bool guest_pci_shows(const AllocationDevice *dev);
 
-/* Computes the layout. 0, -ENOMEM, -E2BIG when bus numbers, controller indices or slots do not suffice. */
+/* Computes the layout. 0; -ENOMEM; or -E2BIG: bus numbers, indices of controllers or slots are too few. */
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret);
 GuestPci *guest_pci_free(GuestPci *p);
 DEFINE_CLEANUP(GuestPci *, guest_pci_free)
@@ -90,15 +92,15 @@ Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Alloca
 /* Returns the guest cell on the NUMA node of the device; -1: none. */
 int guest_pci_cell(const Allocation *a, const AllocationDevice *dev);
 
-/* Returns the controller above a function. */
+/* Returns the controller below which a function is. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
-/* Returns the address of the function that the guest sees; bus 0: unknown. */
+/* Returns the address that the guest sees; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);
 /* Returns the place in the guest of each device of `a`, for a guest that starts with layout p, which was computed from
  * `a`. The caller frees; NULL when out of memory. */
 GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
 
-/* guestport.c: the free ports of a domain (SparePorts=), into which devices are plugged while it runs. */
+/* guestport.c: chooses free ports of a running domain (SparePorts=) for devices that are attached. */
 
 /*
  * Chooses a port for each of the n devices of the allocation that the domain does not have yet. bars: the bytes of the

@@ -12,53 +12,52 @@
 
 typedef struct IommufdFacts {
         IommufdMode mode;        /* Iommufd= */
-        LibvirtFeatures libvirt; /* features of libvirt and QEMU */
-        unsigned kernel;         /* as Inventory.kernel */
-        unsigned n_devices;      /* devices of the guest: the functions of a card count as one, each VF counts as one */
-        bool xen;                /* a guest of Xen */
-        bool mediated;           /* the guest has a mediated device, which can have no iommufd */
-        bool has_cdev;           /* a device of the node has a VFIO character device, which iommufd needs */
-        bool lacks_cdev; /* a device of the node is bound to a VFIO driver and has no character device, so no device has
-                            one */
-        bool confidential; /* AMD SEV-SNP or Intel TDX, which need iommufd and have no peer-to-peer DMA */
+        LibvirtFeatures libvirt; /* what libvirt and QEMU can do */
+        unsigned kernel;         /* version of Linux, as Inventory.kernel */
+        unsigned n_devices; /* number of the guest's devices: the functions of a card count as one; each VF counts */
+        bool xen;           /* it is a guest of Xen */
+        bool mediated;      /* a device of the guest is a mediated device, which iommufd cannot give it */
+        bool has_cdev;      /* a device of the node has the VFIO character device that iommufd needs */
+        bool lacks_cdev;    /* a device of the node has a VFIO driver but no character device, so the kernel has none */
+        bool confidential;  /* the guest is AMD SEV-SNP or Intel TDX, which need iommufd and have no peer-to-peer DMA */
 } IommufdFacts;
 
 typedef enum IommufdReason {
-        IOMMUFD_NO_DEVICE,   /* the guest has no device to choose it for, or is a guest of Xen */
+        IOMMUFD_NO_DEVICE,   /* the guest has no device, or is one of Xen */
         IOMMUFD_OFF,         /* Iommufd=no */
         IOMMUFD_UNKNOWN,     /* the features of libvirt are unknown */
-        IOMMUFD_MEDIATED,    /* a device of the guest is a mediated one */
+        IOMMUFD_MEDIATED,    /* a device of the guest is a mediated device */
         IOMMUFD_OLD_LIBVIRT, /* libvirt before 12.1 */
         IOMMUFD_OLD_QEMU,    /* QEMU before 9.0 */
-        IOMMUFD_NOT_OFFERED, /* libvirt reports that the kernel or QEMU has no iommufd */
-        IOMMUFD_NO_CDEV,     /* VFIO without character devices */
-        IOMMUFD_NO_PEERS,    /* peer-to-peer DMA between its devices would not work */
-        IOMMUFD_ON,          /* Iommufd=yes; with this and the following reasons iommufd is used */
-        IOMMUFD_ONE_DEVICE,  /* no peer-to-peer DMA in the guest */
-        IOMMUFD_PEERS,       /* peer-to-peer DMA works */
+        IOMMUFD_NOT_OFFERED, /* libvirt reports that the kernel or QEMU lacks iommufd */
+        IOMMUFD_NO_CDEV,     /* the kernel has no VFIO character devices */
+        IOMMUFD_NO_PEERS,    /* devices of the guest would have no peer-to-peer DMA */
+        IOMMUFD_ON,          /* Iommufd=yes. From here on, iommufd is used */
+        IOMMUFD_ONE_DEVICE,  /* there is only one device, so no peer-to-peer DMA */
+        IOMMUFD_PEERS,       /* devices of the guest have peer-to-peer DMA */
         IOMMUFD_CONFIDENTIAL,
         _IOMMUFD_REASON_MAX,
 } IommufdReason;
 const char *iommufd_reason_to_string(IommufdReason r);
 
-/* Sets the members has_cdev and lacks_cdev of *f. */
+/* Sets has_cdev and lacks_cdev of *f from the devices of the node. */
 void iommufd_find_cdevs(const Inventory *inv, IommufdFacts *f);
-/* The facts of an allocation. The caller sets confidential if the template does. */
+/* Returns the facts about an allocation. The caller sets confidential if a template makes the guest confidential. */
 IommufdFacts iommufd_facts(const Inventory *inv, const Config *config, const Allocation *a);
 IommufdReason iommufd_choose(const IommufdFacts *f);
 static inline bool iommufd_is_used(IommufdReason r) {
         return r >= IOMMUFD_ON;
 }
-/* Returns true when users should be told the reason. */
+/* Returns true for a reason that users should know. */
 static inline bool iommufd_is_told(IommufdReason r) {
         return r != IOMMUFD_NO_DEVICE && r != IOMMUFD_UNKNOWN;
 }
 /* Returns true when Linux and QEMU let the devices of a guest with iommufd reach each other. */
 bool iommufd_has_peers(const IommufdFacts *f);
-/* Returns the reason as one or two sentences. The caller frees; NULL when out of memory. */
+/* Formats the reason as one or two sentences. The caller frees; NULL when out of memory. */
 char *iommufd_explain(const IommufdFacts *f, IommufdReason r);
-/* Returns a sentence for a running guest with iommufd that got a further device, and now has no peer-to-peer DMA. The
- * caller frees; NULL when out of memory. */
+/* Formats a sentence: a running guest with iommufd got a further device, and has no peer-to-peer DMA now. The caller
+ * frees; NULL when out of memory. */
 char *iommufd_explain_lost_peers(const IommufdFacts *f);
-/* Refuses when Iommufd=yes is set and, for this reason, iommufd cannot be used. */
+/* Refuses if Iommufd=yes cannot be satisfied, for this reason. VERDICT_NONE or a refusal. */
 Verdict iommufd_check(const IommufdFacts *f, IommufdReason r, Refusal *ret);

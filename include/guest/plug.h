@@ -17,12 +17,12 @@
 #define PLUG_HOSTDEV_MAX  16384U /* bytes of a <hostdev> */
 #define PLUG_DOCUMENT_MAX (1024U * 1024U)
 #define PLUG_SECONDS_MAX  86400U
-#define PLUG_GRACE_SEC    5U /* the process is killed SECONDS and this long after its start */
+#define PLUG_GRACE_SEC    5U /* time after SECONDS until the process is killed */
 
 typedef enum PlugAction {
         PLUG_ATTACH,
         PLUG_DETACH,
-        PLUG_DESCRIBE, /* prints the document of the running domain, or the definition of a domain that does not run */
+        PLUG_DESCRIBE, /* prints the document of the running domain; if it does not run, its definition */
         _PLUG_ACTION_MAX,
         _PLUG_ACTION_INVALID = -22,
 } PlugAction;
@@ -32,8 +32,8 @@ PlugAction plug_action_from_string(const char *s);
 typedef enum PlugResult {
         PLUG_DONE,
         PLUG_NO_DOMAIN, /* libvirt has no such domain */
-        PLUG_FAILED,    /* libvirt refuses the request or cannot be reached; nothing was changed */
-        PLUG_KEPT,      /* detach: the guest refuses to release the device, or has not released it after SECONDS */
-        PLUG_UNKNOWN,   /* libvirt gave no answer; the domain may have the device or not */
+        PLUG_FAILED,    /* libvirt refuses the request, or cannot be reached; nothing has changed */
+        PLUG_KEPT,      /* of detach: the guest does not release the device, or has not within SECONDS */
+        PLUG_UNKNOWN,   /* libvirt gave no answer, so the domain may have the device or not */
         _PLUG_RESULT_MAX,
 } PlugResult;

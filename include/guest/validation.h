@@ -15,9 +15,9 @@
  */
 
 typedef enum Validation {
-        VALIDATION_VALID,   /* libvirt defines a domain from the document */
+        VALIDATION_VALID,   /* libvirt accepts the document */
         VALIDATION_INVALID, /* libvirt refuses the document because of the template */
-        VALIDATION_UNKNOWN, /* libvirt did not validate the document */
+        VALIDATION_UNKNOWN, /* libvirt could not check the document */
 } Validation;
 
 #define VALIDATION_PROGRAM    "passthroughd-libvirt"
@@ -31,5 +31,5 @@ typedef enum Validation {
 #define VALIDATION_CPU_SEC        10U
 #define VALIDATION_SEARCH_SEC     10U
 #define VALIDATION_TIMEOUT_SEC    20U
-/* Value for nice(2): the daemon, for which other callers wait, gets the CPU before this program. */
+/* Priority of the program by nice(2): the daemon, for which others wait, gets the CPU first. */
 #define VALIDATION_NICE           5

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The configuration of a guest of Xen for xl: xl.cfg(5), xl-pci-configuration(5). Pure. */
+/* The configuration of a guest of Xen for the command xl: xl.cfg(5), xl-pci-configuration(5). Pure. */
 
 #include "guest/domxml.h"
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Child processes for calls that may block for ever. */
+/* Child processes for calls that may never return. */
 
 #include <stdbool.h>
 #include <systemd/sd-event.h>
 
-/* The descriptors that a child keeps besides stdio: one to write reports to, one to wait on for a byte from its parent,
- * and one with a lock. */
+/* Descriptors of a child besides stdio: it writes reports to the first, waits for a byte from its parent at the second,
+ * and keeps a lock file locked with the third. */
 #define CHILD_REPORT_FD 3
 #define CHILD_GO_FD     4
 #define CHILD_LOCK_FD   5
@@ -22,7 +22,7 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock);
 /* Watches a child process in the event loop: its exit and its deadline. */
 typedef struct ChildWatch {
         sd_event_source *exit, *deadline;
-        bool may_hang; /* the process may sleep in the kernel for ever: child_watch_done() does not wait for it */
+        bool may_hang; /* the process may never return from the kernel, so child_watch_done() does not wait for it */
 } ChildWatch;
 
 /*
@@ -32,7 +32,7 @@ typedef struct ChildWatch {
  */
 int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec, sd_event_child_handler_t exited,
                 sd_event_time_handler_t late, void *userdata);
-/* Kills the process; exited() is called as above. Does nothing when no process is watched. */
+/* Kills the process, if one is watched; exited() is called as usual. */
 void child_watch_kill(const ChildWatch *w);
-/* Kills the process, and reaps it unless it may hang. Calls neither function afterwards. */
+/* Kills the process, and reaps it unless may_hang is set. Neither exited() nor late() is called. */
 void child_watch_done(ChildWatch *w);

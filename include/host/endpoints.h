@@ -14,26 +14,26 @@
 /* The socket of passthroughd-endpoints. */
 #define ENDPOINTS_SOCKET "/run/passthroughd-endpoints"
 
-/* The most endpoints of a question. */
+/* The most endpoints in one question. */
 #define ENDPOINTS_MAX (REMOTE_SERVICES_MAX * REMOTE_ENDPOINTS_MAX)
 
 /* Time limits: for the lookup of a host name, and for the connects to all its addresses together. */
 #define ENDPOINT_LOOKUP_SEC  5U
 #define ENDPOINT_CONNECT_SEC 5U
 
-/* HOST:PORT. A name that comes from the socket may be any bytes. */
+/* HOST:PORT as text. In passthroughd-endpoints it comes from the socket and may be any bytes. */
 typedef struct EndpointName {
         char text[ENDPOINT_MAX + 1];
 } EndpointName;
 
-/* Sets the socket to use instead of ENDPOINTS_SOCKET. path is borrowed. */
+/* Uses this socket instead of ENDPOINTS_SOCKET. path is borrowed. */
 void endpoints_use_socket(const char *path);
 
-/* The next two functions do not block. */
+/* endpoints_ask() and endpoints_read() do not block. */
 /* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the service has answered
  * or has ended, or a negative errno. The caller closes it. */
 int endpoints_ask(const EndpointName *names, size_t n);
-/* Reads the answers, in the order of the question. Returns as wire_receive(). */
+/* Reads an answer for each endpoint, in the order of the question. Returns as wire_receive(). */
 int endpoints_read(int fd, EndpointAnswer *ret, size_t n);
 
 /* For passthroughd-endpoints: reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of

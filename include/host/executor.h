@@ -23,28 +23,28 @@
 
 typedef enum ReportKind {
         REPORT_STEP,    /* step is about to run */
-        REPORT_FAILED,  /* step failed with error; the run will be undone */
+        REPORT_FAILED,  /* step failed with error, so the run will be undone */
         REPORT_LACKING, /* step and those after it are not done, because of error; the run counts as done without them:
                            step_may_lack() */
         REPORT_UNDO,    /* the undo of step is about to run */
-        REPORT_UNDO_FAILED,   /* the undo of step failed with error, so the device is not in its former state */
+        REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not as it was before the run */
         REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
                                  steps, and the run continues */
-        REPORT_READING,       /* about to read the attributes of the VF of step, the config space of the device of a
-                                 STEP_BIND, or the persistence mode of the GPU of a STEP_UNBIND; the read may block */
-        REPORT_FOUND,         /* the attributes of the VF of step, read before the first write */
-        REPORT_ACTIVE, /* the service of step is active or about to start, so it will be stopped; sent before the first
-                          write */
+        REPORT_READING, /* about to read, which may block: attributes of the VF of step, config space of the device of a
+                           STEP_BIND, or persistence mode of the GPU of a STEP_UNBIND */
+        REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */
+        REPORT_ACTIVE,  /* the service of step is active or starting, so the run will stop it; sent before the first
+                           write */
         REPORT_ALL_FOUND,   /* all reports before the first write were sent; the run continues when the report function
                                returns 0 */
         REPORT_STARTED,     /* the service of step was started; error: 0, or why it failed to start */
-        REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step; error says why */
+        REPORT_NOT_STARTED, /* systemd did not accept the start of the service of step, because of error */
         REPORT_IOMMUFD,     /* the domain of step uses iommufd for its devices */
         REPORT_HEALTH,      /* the health of the device of step */
         REPORT_PLACED, /* the domain of step has the device; message is its place in the guest (ledger/guestplace.h) */
         REPORT_GIVEN_UP,    /* the process that ran step was given up, or has died (status is RUN_DIRTY then) */
-        REPORT_RETURNED,    /* the process that was given up while it ran step has exited */
-        REPORT_CHAIN_ENDED, /* the process of step's chain has exited, and was not given up */
+        REPORT_RETURNED,    /* the process that was given up at step has returned from the kernel and exited */
+        REPORT_CHAIN_ENDED, /* the process of step's chain, which was not given up, has exited */
         REPORT_ENDED, /* the run has ended except for processes that were given up. executor_run() will return status
                          when these have exited */
         REPORT_PERSISTENT, /* the GPU of a STEP_UNBIND is in persistence mode; sent before the first write */
@@ -53,7 +53,7 @@ typedef enum ReportKind {
 /* What a process of the run does with a step. */
 typedef enum Doing {
         DOING_STEP,
-        DOING_READ, /* as REPORT_READING */
+        DOING_READ, /* a read that may block: REPORT_READING */
         DOING_UNDO,
 } Doing;
 
@@ -65,7 +65,7 @@ typedef struct Report {
         int32_t status;       /* REPORT_DEVICE_FAILED of STEP_CLEAN: exit status of the command, 0 when there is none;
                                  REPORT_ENDED: the RunResult of the run; REPORT_GIVEN_UP: RUN_DIRTY when the process
                                  died, RUN_TIMED_OUT when the run fails because of it, else RUN_DONE */
-        uint32_t doing;       /* REPORT_GIVEN_UP, REPORT_RETURNED: a Doing, what the process did with step */
+        uint32_t doing;       /* of REPORT_GIVEN_UP and REPORT_RETURNED: what the process did with step */
         HealthReading health; /* REPORT_HEALTH */
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
         /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; otherwise "" */

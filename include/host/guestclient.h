@@ -15,7 +15,7 @@
 
 typedef struct GuestClient GuestClient;
 
-/* Called when the guests, the features, or whether they are known have changed. */
+/* Called when the guests or the features have changed, or have become known or unknown. */
 typedef void (*GuestsChanged)(void *userdata);
 
 /* The reason of guest_client_unknown() before libvirt has first answered. */
@@ -44,9 +44,9 @@ uint64_t guest_client_answered(const GuestClient *c);
  */
 void guest_client_expect(GuestClient *c);
 
-/* Returns the last known guests. */
+/* Returns the guests as last known; they may be outdated while guest_client_unknown() returns a reason. */
 const GuestList *guest_client_list(const GuestClient *c);
 /* Returns why the guests are unknown, a sentence; NULL while they are known. */
 const char *guest_client_unknown(const GuestClient *c);
-/* Returns true when the guests are unknown only because libvirt does not run. */
+/* Returns true when libvirt does not run, which is the only reason why the guests are unknown. */
 bool guest_client_is_idle(const GuestClient *c);

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of one machine: hardware, configuration and allocations. The daemon keeps it for its own machine, and a
- * replay (replay/replay.h) for a recorded machine. */
+/* The state of one machine: hardware, configuration and allocations. The daemon has it of its machine, a replay
+ * (replay/replay.h) of a recorded one. */
 
 #include "model/health.h"
 #include "plan/plan.h"
 #include "plan/vfidentity.h"
 #include "util/sysfs.h"
 
-/* All pointers are owned, and NULL until known. policy and locality refer to inventory, and policy also to config. */
+/* What is known about the machine. The state owns all pointers; a NULL one is not known yet. policy refers to inventory
+ * and config, locality to inventory. */
 typedef struct HostState {
         Config *config;
         Inventory *inventory;
         Locality *locality;
         Policy *policy;
-        Mlx4 mlx4; /* the mlx4_core module options that the policy requires */
+        Mlx4 mlx4; /* the options of mlx4_core that the policy needs */
         Ledger *ledger;
         DeviceStatusTable status;
         char *identity;           /* set by host_state_read_machine_id() */
-        VfIdentities *identities; /* identities for this inventory and policy; NULL until first needed */
+        VfIdentities *identities; /* MACs and GUIDs of VFs for this inventory and policy; NULL until one is needed */
         HealthList health;        /* health of the devices that were checked */
-        VfReportList vfs;         /* the last reports of PFs about allocated VFs */
+        VfReportList vfs;         /* what PFs last reported about allocated VFs */
         LibvirtStatus libvirt;
         EndpointStatusTable endpoints; /* status of the endpoints of services with Health=tcp */
-        FabricTable fabric;            /* the partitions that Fabric Manager has; valid if has_fabric */
-        bool has_fabric;               /* Fabric Manager has reported its partitions */
+        FabricTable fabric;            /* the partitions that Fabric Manager reported; valid if has_fabric */
+        bool has_fabric;               /* Fabric Manager has reported */
         WithdrawnList withdrawn;
         /* --sysroot= and --config= of the daemon, borrowed. Both NULL for a recorded machine; config_path also NULL if
          * the daemon searches the default paths. */
@@ -47,7 +48,7 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
  * inventory. */
 void host_state_take_config(HostState *s, Config *config, Policy *policy);
 
-/* Derives the policy again after members of the inventory were changed. Returns 0 or a negative errno. */
+/* Makes the policy again, after members of the inventory have changed. 0 or a negative errno. */
 int host_state_remake_policy(HostState *s);
 
 /* Reads the identifiers of this machine that exist, the UUID of the firmware and the machine ID. They make generated VF

@@ -16,10 +16,10 @@
 /* The most lock files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
-/* A lock that processes of an earlier daemon hold. */
+/* A lock file whose lock processes of an earlier daemon hold. */
 typedef struct JobLock {
         uint32_t id;
-        int fd;    /* -1: the processes have released the lock */
+        int fd;    /* the file; -1: no process holds the lock any more */
         char *job; /* verb and subject, as in "allocate vm1" */
         PciAddress *devices;
         unsigned *chains; /* chain of each device; 0: none */
@@ -53,7 +53,7 @@ int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
  * job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
-/* Moves the devices on which no process works any more to the end. Returns the number of the other devices. */
+/* Sorts the devices: first those on which a process may still work. Returns their number. */
 size_t job_lock_split(JobLock *l);
-/* Returns whether the processes have released the lock. If so, the file is removed. */
+/* Returns true when no process holds the lock any more. Then the file is removed. */
 bool job_lock_is_free(int dir_fd, JobLock *l);

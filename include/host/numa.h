@@ -9,7 +9,7 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* The keys of the meminfo lines that this module reads, each with its colon. NULL ends the list. */
+/* Keys of the meminfo lines that this module needs, each with its colon, for recordings. NULL ends the list. */
 extern const char *const numa_meminfo_keys[];
 
 /*

@@ -9,7 +9,7 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* The highest minor number of a GPU. The two minor numbers above are nvidia-modeset and nvidiactl. */
+/* Minor numbers of GPUs end here: nvidia-modeset and nvidiactl have the two above. */
 #define NVIDIA_MINOR_LAST    253U
 #define NVIDIA_MINOR_UNKNOWN UINT32_MAX
 
@@ -50,17 +50,16 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
 int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu);
 int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);
 
-/* Reads has_memory_node and memory_node of all GPUs of a recorded node. */
+/* Of a recorded node, sets has_memory_node and memory_node of all GPUs. */
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
 
 /* Makes the GPU's node, "nvidia0", the first of its kernel_names, or removes it when the minor is unknown. Idempotent.
  * 0 or -ENOMEM. */
 int nvidia_set_name(PciDevice *gpu, uint32_t minor);
-/* Calls nvidia_set_name() with nvidia_read_minor() for all GPUs of a recorded node. */
+/* Of a recorded node, calls nvidia_set_name() for all GPUs, with the minor that nvidia_read_minor() returns. */
 int nvidia_read_names(const Sysfs *fs, Inventory *inv);
 
-/* What NVIDIA's library tells of a GPU, in one number: the NVLink module id, 0: none, and its
- * ConfidentialMode. */
+/* The answer of NVIDIA's library about a GPU, as one number: NVLink module id (0: none) and ConfidentialMode. */
 #define GPU_MODE_UNIT      256
 #define GPU_MODULE(answer) ((answer) % GPU_MODE_UNIT)
 #define GPU_MODE(answer)   ((answer) / GPU_MODE_UNIT)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Requests to libvirt that change the devices of a domain or print its document (guest/plug.h), in a process of their
- * own. For child processes and services: it blocks. */
+/* Runs requests to libvirt about the devices of a domain (guest/plug.h), each in a process of its own. Blocks, so the
+ * event loop must not call it. */
 
 #include <stdbool.h>
 
@@ -11,8 +11,8 @@
 typedef struct PlugRequest {
         PlugAction action;
         const char *uuid;     /* UUID of the domain */
-        const char *hostdev;  /* text of a single <hostdev>; "" for PLUG_DESCRIBE */
-        unsigned timeout_sec; /* time that PLUG_DETACH waits for the guest; libvirt itself gets PLUG_GRACE_SEC more */
+        const char *hostdev;  /* text of one <hostdev>; "" for PLUG_DESCRIBE */
+        unsigned timeout_sec; /* how long PLUG_DETACH waits for the guest. libvirt gets PLUG_GRACE_SEC more */
 } PlugRequest;
 
 /*

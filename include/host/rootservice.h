@@ -22,7 +22,7 @@
 /* Most devices in one call of root_clean(). */
 #define ROOT_DEVICES_MAX 4096U
 
-/* Sets the socket to use instead of ROOT_SOCKET. path is borrowed. */
+/* Uses this socket instead of ROOT_SOCKET. path is borrowed. */
 void root_service_use_socket(const char *path);
 
 /*
@@ -43,7 +43,7 @@ int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
  * because it took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
  */
 int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t end, int *ret_status);
-/* Replaces the fragment as modprobe_set() does, with the same results. */
+/* Writes the options of mlx4_core. Returns as modprobe_set(). */
 int root_set_options(const char *text, uint64_t end);
 
 /*
@@ -79,14 +79,14 @@ int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_
 /* Checks the health of GPUs that return to the host, as nvml_check_gpus() does. What the library cannot tell counts as
  * healthy. */
 int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
-/* Has systemd turn on persistence mode of a GPU that returns to the host. The service logs a failure. */
+/* Makes systemd turn on persistence mode of a GPU that returns to the host. A failure is logged by the service. */
 int root_set_persistence(PciAddress gpu, uint64_t end);
 
 /* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
  * xenstore_read_guests() in host/xenstore.h says. */
 int root_read_xen_guests(uint64_t end, XenGuests *ret);
 
-/* The directories of the machine that the service serves. */
+/* Where passthroughd-root reads and writes. */
 typedef struct RootHost {
         const Config *config;
         const char *sysroot;            /* contains sys/ */

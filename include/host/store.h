@@ -60,7 +60,7 @@ int store_note_released(Store *s, const Allocation *a);
 bool store_was_released(const Store *s, const char *name, uint64_t generation);
 #define RELEASED_MAX 512U
 
-/* Saves the names of services that are to be started again, one per line. NULL: there are none. */
+/* Saves the names of services that must be started again, one per line; NULL: none must. */
 int store_save_services(Store *s, const char *text);
 
 /* Returns the daemon's text about the NVLink module ids of GPUs. NULL: there is none. The caller frees. */

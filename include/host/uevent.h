@@ -22,7 +22,7 @@ typedef enum UeventAction {
 
 typedef struct UeventMonitor UeventMonitor;
 
-/* Starts to receive events, which the kernel queues until uevent_monitor_read() is called. */
+/* Starts to receive events. The kernel queues them until uevent_monitor_read() reads them. */
 int uevent_monitor_new(UeventMonitor **ret);
 UeventMonitor *uevent_monitor_free(UeventMonitor *m);
 DEFINE_CLEANUP(UeventMonitor *, uevent_monitor_free)

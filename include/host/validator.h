@@ -17,7 +17,7 @@ typedef struct Validator Validator;
  * refusal is valid only during the call.
  */
 typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
-/* Called when the process has exited. */
+/* Called when the process of a validator has exited. */
 typedef void (*ValidatorEnded)(void *userdata);
 
 /*
@@ -28,7 +28,7 @@ typedef void (*ValidatorEnded)(void *userdata);
  */
 Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,
                         Validator **ret, Refusal *ret_refusal);
-/* Kills the process; answered() and ended() are called as in validator_start(). */
+/* Kills the process. answered(), if not called yet, and ended() are called as usual. */
 void validator_kill(Validator *v);
-/* Kills the process. Calls neither answered() nor ended() afterwards. */
+/* Kills the process, and frees the validator. Neither answered() nor ended() is called. */
 Validator *validator_free(Validator *v);

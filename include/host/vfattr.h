@@ -37,7 +37,7 @@ typedef struct VfChange {
         VfAttributes wanted; /* the attributes to write; a VLAN without priority and protocol is written with priority 0
                                 and 802.1Q */
         bool only_offered;   /* remove the attributes from wanted that the PF does not support, instead of failing */
-        VfAttributes had;    /* attributes before the write; empty when the PF supports none or the read failed */
+        VfAttributes had;    /* attributes before the write; empty if the read failed or the PF supports none */
         /*
          * 0 unchanged, 1 changed. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF does not support an
          * attribute of wanted; nothing was written. -EIO: the kernel accepted the write, but reads back another value.
@@ -47,9 +47,9 @@ typedef struct VfChange {
 } VfChange;
 
 typedef enum VfMoment {
-        VF_LOOKING, /* before reading the attributes, both before and after the write */
-        VF_WRITING, /* before writing */
-        VF_DONE,    /* result is final */
+        VF_LOOKING, /* about to read the attributes, before or after the write */
+        VF_WRITING, /* about to write them */
+        VF_DONE,    /* VfChange.result is final */
 } VfMoment;
 
 typedef void (*VfTell)(const VfChange *c, VfMoment moment, void *userdata);

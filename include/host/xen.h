@@ -48,5 +48,7 @@ bool xen_is_dom0(const Sysfs *fs);
  */
 int xen_guests_read(const Sysfs *fs, XenGuests *ret);
 
-/* Lets xen_guests_read() ask again and wait longer; for child processes, which may block. */
+/*
+ * Makes xen_guests_read() wait longer, and ask even if the last question had no answer. For processes that may block.
+ */
 void xen_guests_may_block(void);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * An allocation: devices, CPUs and memory reserved under one name. The ledger owns allocations; a plan owns one that is
- * not reserved yet.
- */
+/* An allocation: devices, CPUs and memory that are reserved under one name. It is owned by the ledger or, before the
+ * claim, by a plan. */
 
 #include "config/config.h"
 #include "ledger/guestplace.h"
@@ -25,12 +23,13 @@
 #define ALLOCATION_SERVICES_MAX 64U    /* endpoints */
 
 typedef enum AllocationState {
-        ALLOCATION_RESERVED,  /* planned; or leased, then on disk and removed at the end of the lease */
-        ALLOCATION_PREPARING, /* on disk; a job is binding its devices */
+        ALLOCATION_RESERVED,  /* a plan, or a lease: on disk, and removed when the lease ends */
+        ALLOCATION_PREPARING, /* on disk; a job binds its devices to VFIO drivers */
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
         ALLOCATION_RELEASING,
-        ALLOCATION_FAILED, /* preparing or releasing failed; keeps its devices until it is released */
+        ALLOCATION_FAILED, /* the last job that prepared or released it failed; it keeps its devices until it is
+                              released */
         _ALLOCATION_STATE_MAX,
         _ALLOCATION_STATE_INVALID = -22,
 } AllocationState;
@@ -38,22 +37,23 @@ const char *allocation_state_to_string(AllocationState s);
 AllocationState allocation_state_from_string(const char *s);
 
 typedef enum DeviceRole {
-        DEVICE_ROLE_ASSIGNED,  /* requested: has a slot */
-        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card and IOMMU group: passed to the guest
-                                  with it */
-        DEVICE_ROLE_HELD, /* another device of the IOMMU group: bound to the VFIO driver, not passed to the guest */
+        DEVICE_ROLE_ASSIGNED,  /* requested device, with a slot */
+        DEVICE_ROLE_COMPANION, /* another function of an assigned device's card in the same IOMMU group: passed to the
+                                  guest together with it */
+        DEVICE_ROLE_HELD, /* another device of the same IOMMU group: bound to a VFIO driver, but not passed to the guest
+                           */
         _DEVICE_ROLE_MAX,
         _DEVICE_ROLE_INVALID = -22,
 } DeviceRole;
 const char *device_role_to_string(DeviceRole r);
 DeviceRole device_role_from_string(const char *s);
 
-/* Where a device is on its way into its allocation or out of it. */
+/* Whether the device is being attached to, or detached from, an existing allocation. */
 typedef enum DevicePhase {
         DEVICE_PHASE_SETTLED,
-        DEVICE_PHASE_ATTACHING, /* an attach is running, or was interrupted; then the device is detached again */
-        DEVICE_PHASE_DETACHING, /* a detach is running or was interrupted: the device returns to the host */
-        DEVICE_PHASE_KEPT,      /* settled again: a detach has failed because the guest did not release the device */
+        DEVICE_PHASE_ATTACHING, /* an attach runs, or was interrupted: then the device is detached again */
+        DEVICE_PHASE_DETACHING, /* a detach runs, or was interrupted: the device returns to the host */
+        DEVICE_PHASE_KEPT,      /* as settled. A detach has failed because the guest did not release the device */
         _DEVICE_PHASE_MAX,
         _DEVICE_PHASE_INVALID = -22,
 } DevicePhase;
@@ -64,46 +64,46 @@ typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
         DevicePhase phase;
-        char *slot; /* pool and index: "gpu0", "ib-vf1", "a100_0"; a companion adds its function: "gpu0-1"; NULL for
-                       held devices */
-        char *pool; /* NULL for companions and held devices that are in no pool */
+        char *slot; /* pool and index: "gpu0", "ib-vf1", "a100_0". A companion adds its function: "gpu0-1". NULL: held
+                     */
+        char *pool; /* NULL: a companion or held device that is in no pool */
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
         bool prior_persistence; /* the GPU was in persistence mode of NVIDIA's driver before the allocation */
-        char *vfio_driver;  /* the VFIO variant driver of this device, or for a VF with a vGPU the host driver, which it
-                               keeps; NULL: vfio_driver of the allocation */
-        unsigned vgpu_type; /* id of the type of its vGPU; 0: the guest has the whole device */
-        char *vgpu_name;    /* name of the type; NULL without a vGPU */
-        unsigned vgpu_total; /* how many vGPUs of this type its GPU can have, 0 unknown. Stored, because the driver
-                                tells it only while the GPU has no vGPU */
+        char *vfio_driver;   /* the VFIO variant driver of this device; for a VF with a vGPU its host driver, which it
+                                keeps; NULL: as Allocation.vfio_driver */
+        unsigned vgpu_type;  /* id of the type of its vGPU; 0: no vGPU, the guest gets the whole device */
+        char *vgpu_name;     /* name of the type; NULL without a vGPU */
+        unsigned vgpu_total; /* the most vGPUs of this type that its GPU can have; 0 unknown. Stored, because the driver
+                                reports it only while the GPU has no vGPU */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none, or not assigned yet */
         bool is_vf;
-        PciAddress physfn;       /* when is_vf */
-        VfAttributes attributes; /* of an assigned VF: the attributes that the job sets, including generated ones */
-        unsigned generated;    /* bits of the attributes that this program generated; those that the PF does not support
-                                  are skipped */
-        unsigned fatal;        /* fatal PCI Express errors that the kernel had counted when the device was prepared */
-        VfAttributes baseline; /* attributes before the allocation, which a release restores */
+        PciAddress physfn;       /* the PF; valid if is_vf */
+        VfAttributes attributes; /* of an assigned VF: what the job sets, requested or generated */
+        unsigned generated;      /* bits (VfAttributes.set) of the attributes that the daemon generated; a PF need not
+                                    support them */
+        unsigned fatal;          /* count of fatal PCI Express errors when the device was prepared */
+        VfAttributes baseline;   /* of a VF: attributes before the allocation, which a release restores */
         bool has_baseline;
-        bool has_fatal; /* the kernel counts the errors, and fatal is valid */
-        /* Identity of the card, because a card's address may change with a boot. */
+        bool has_fatal; /* fatal is valid: the kernel counts these errors for the device */
+        /* Identity of the card, to find it again after a boot that changes its address. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
         uint64_t serial; /* serial number of the card (for a VF, of its PF); 0: none */
-        int vf_index;    /* when is_vf: N of the PF's virtfnN link, -1 unknown */
-        char *path;      /* path below sys/devices */
-        bool lost; /* the card was not found, and another device of the ledger has the address now: this entry claims no
-                      address */
-        /* NUMA node in the domain document, from inventory_device_cpu_node(). Stored, so that the document does not
-         * change when the device is missing. */
+        int vf_index;    /* if is_vf: the N of virtfnN in the PF's directory; -1 unknown */
+        char *path;      /* path of the device below sys/devices */
+        bool lost; /* another allocated device has the address now, and the card was not found elsewhere. Such an entry
+                      claims no address */
+        /* Host NUMA node for the domain document (inventory_device_cpu_node()). Stored, so that the document stays the
+         * same while the device is missing. */
         int numa_node; /* -1 unknown */
-        /* The place in the running guest, as libvirt reported it last. Cleared when the guest ends or loses the
-         * device. */
+        /* The device's place in the running guest, as libvirt last reported it. Empty when the guest has ended or lost
+         * the device. */
         GuestPlace guest;
 } AllocationDevice;
 
-/* Layout of the guest's PCI tree: guest/guestpci.h. */
+/* Layout of the guest's PCI buses: guest/guestpci.h. */
 typedef enum GuestTopology {
         GUEST_TOPOLOGY_FLAT,   /* a PCI expander bridge for each cell, a root port for each card */
         GUEST_TOPOLOGY_MIRROR, /* root complexes and switches as on the host */
@@ -115,104 +115,102 @@ GuestTopology guest_topology_from_string(const char *s);
 
 typedef struct Cell {
         int node;        /* host NUMA node id */
-        uint64_t memory; /* bytes, a multiple of the page size */
+        uint64_t memory; /* bytes, a multiple of Allocation.page_size */
         CpuSet vcpus;
-        bool has_memory_node; /* the memory is on memory_node; otherwise on node, as the CPUs are */
+        bool has_memory_node; /* the memory is on memory_node; false: on node, as the CPUs are */
         int memory_node;
 } Cell;
 /* Returns the host NUMA node of the cell's memory. */
 int cell_memory_node(const Cell *cell);
 
-/* Slots of one endpoint of a service. Kind and variables are stored, so that the guest is told the same as long as the
- * allocation exists. */
+/* Slots of one endpoint of a service. Kind and variables are copied from the configuration at the claim, so that a
+ * guest's description does not change later. */
 typedef struct AllocationService {
         char name[POOL_NAME_MAX + 1];
         RemoteKind kind;
-        char variables[CONFIG_LINE_MAX + 1]; /* "": none */
+        char variables[CONFIG_LINE_MAX + 1]; /* "": no variables */
         char endpoint[ENDPOINT_MAX + 1];
         unsigned slots;
 } AllocationService;
 
 #define ALLOCATION_SHOWN_MAX 7
 
-/* What the daemon knows about an allocation beside its file on disk. */
+/* What the daemon knows about an allocation and does not write to its file. */
 typedef struct AllocationStatus {
-        char *domain;  /* name of the running domain that uses its devices; NULL: none known */
-        bool running;  /* the guest has all its memory allocated. Changed by ledger_set_running() */
-        bool taken;    /* the reason names the program that uses a device of the allocation, or that the host does */
-        bool halted;   /* the last job for devices that are being attached or detached has failed */
-        bool is_shown; /* clients were told of its object */
-        bool is_noted; /* its object may have changed since clients were last told */
-        bool resume_refused; /* the allocation is ready, but its devices are not bound or its partition is lost. It is
-                                prepared again when the cause has passed */
-        bool partition_idle; /* the partition is lost, no guest had its GPUs at the last report of Fabric Manager, and
-                                the time partition_retry has passed */
-        const char *partition_lost; /* why the partition of a ready allocation is not active, a static sentence that
-                                       starts in lower case. NULL: it is active, as far as is known */
-        unsigned partition_delay;   /* seconds from the last failed try to activate it to the next, doubled by each
-                                       failure; 0: no try has failed */
-        uint64_t partition_retry;   /* time of the next try: CLOCK_MONOTONIC, microseconds */
+        char *domain;        /* the running domain that uses its devices; NULL: none known */
+        bool running;        /* a guest runs and all its memory is allocated. Set by ledger_set_running() */
+        bool taken;          /* the reason says that a program, or the host, uses a device of the allocation */
+        bool halted;         /* the last job that attached or detached devices has failed */
+        bool is_shown;       /* clients were told of its D-Bus object */
+        bool is_noted;       /* its D-Bus object may have changed since clients were last told */
+        bool resume_refused; /* a ready allocation lost its bindings or its partition, and preparing it again was
+                                refused. Repeated when the cause has passed */
+        bool partition_idle; /* the partition is lost and may be activated: at Fabric Manager's last report no guest had
+                                its GPUs, and partition_retry has passed */
+        const char *partition_lost; /* why the partition of a ready allocation is not active: a static sentence that
+                                       begins in lower case. NULL: active, as far as is known */
+        unsigned partition_delay;   /* seconds between the last failed activation and the next try; doubled by each
+                                       failure; 0: none has failed */
+        uint64_t partition_retry;   /* when to try again: CLOCK_MONOTONIC, microseconds */
         uint32_t prepared_by;       /* number of the last job that prepared it; 0: none */
-        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its properties as clients last saw them (bus/changes.h) */
+        uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its D-Bus properties, as clients last saw them
+                                                 (bus/changes.h) */
 } AllocationStatus;
 
 typedef struct Allocation {
         char *name;
-        char id[37];         /* UUID; the domain has the same */
+        char id[37];         /* UUID of the allocation and of its domain */
         uint32_t owner;      /* uid of the caller */
         uint32_t hold;       /* length of the lease in seconds; 0: no lease */
-        char lease_boot[33]; /* the boot that lease_end belongs to (sd_id128_get_boot()) */
-        uint64_t lease_end;  /* CLOCK_BOOTTIME, microseconds; 0: no lease */
-        char *tag;           /* free text of the caller, shown with the allocation; NULL: none */
-        char *token;         /* token of the request: a request with the same token gets this allocation; NULL: none */
-        char *consumer;      /* UUID of its claim in Placement or Kubernetes, lower case; NULL: none */
+        char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot whose CLOCK_BOOTTIME lease_end is in */
+        uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
+        char *tag;           /* free text from the caller; NULL: none */
+        char *token;    /* a later request with the same token gets this allocation instead of a new one; NULL: none */
+        char *consumer; /* UUID, in lower case, of its consumer in Placement or of its claim in Kubernetes; NULL: none
+                         */
         bool release_with_domain; /* release the allocation when its domain ends */
-        bool had_domain;          /* a domain has run with the allocation */
-        bool forced;              /* requested with force: the console's device may be allocated */
-        uint64_t generation;      /* unique number: the node's allocation counter when it was made */
-        AllocationState state;    /* as on disk: never in-use. In the ledger, changed by ledger_set_state() */
-        AllocationStatus status;  /* what is not on disk */
-        char *reason; /* a sentence: the cause of the state, or why no guest can use a ready allocation as reserved.
-                         Usually NULL */
-        char *vfio_driver; /* VFIO driver of its devices; a later change of VfioDriver= does not affect it */
-        AllocationDevice
-                *devices; /* assigned devices in slot order, each followed by its companions; then held devices */
+        bool had_domain;          /* a domain has used the allocation */
+        bool forced;              /* the request had force=true, so a display of the console may be allocated */
+        uint64_t generation;     /* the node's counter of allocations when this one was made: unique, unlike the name */
+        AllocationState state;   /* as on disk, so never in-use. In the ledger only ledger_set_state() changes it */
+        AllocationStatus status; /* what is not on disk */
+        char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
+                         NULL */
+        char *vfio_driver;         /* VFIO driver of its devices, copied: VfioDriver= may change later */
+        AllocationDevice *devices; /* assigned devices in slot order, each before its companions; then held devices */
         size_t n_devices;
-        int partition; /* id of the NVLink partition that consists of its GPUs; -1: none */
-        CpuSet cpus;   /* claimed host CPUs: whole cores, so possibly more CPUs than pins */
+        int partition; /* id of the NVLink partition that its GPUs form; -1: none */
+        CpuSet cpus;   /* claimed host CPUs. A claim takes whole cores, so there may be more CPUs than pins */
         Pin *pins;     /* ascending by vcpu */
         size_t n_pins;
-        Cell cells[ALLOCATION_CELLS_MAX]; /* guest cell i lies on host node cells[i].node */
+        Cell cells[ALLOCATION_CELLS_MAX]; /* cells[i] is guest NUMA cell i, on host node cells[i].node */
         size_t n_cells;
         uint64_t page_size;        /* 0: ordinary pages */
-        Confidential confidential; /* the guest is SNP or TDX */
+        Confidential confidential; /* whether the guest's memory is encrypted, and how */
         GuestTopology topology;
-        unsigned spare_ports; /* empty ports on each root bus of the guest; a later change of SparePorts= does not
-                                 affect it */
+        unsigned spare_ports; /* empty ports on each root bus of the guest, copied: SparePorts= may change later */
         Region regions[ALLOCATION_REGIONS_MAX];
-        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entry for each region; set while the
-                                                                      allocation is in the ledger */
+        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entries of its regions; only while
+                                                                      the allocation is in the ledger */
         size_t n_regions;
-        AllocationService *services; /* each endpoint at most once */
+        AllocationService *services; /* each endpoint once */
         size_t n_services;
 } Allocation;
 
-/* Returns the VFIO driver for the device d of the allocation. */
+/* Returns the driver that a prepared device d of the allocation is bound to. */
 static inline const char *allocation_driver(const Allocation *a, const AllocationDevice *d) {
         return d->vfio_driver ?: a->vfio_driver;
 }
 
-/*
- * Returns the state to display: a ready allocation is shown as in-use while a domain uses it, and as failed when it has
- * a reason (plan/promise.h).
- */
+/* Returns the state to display, which differs for a ready allocation: failed if it has a reason (plan/promise.h), else
+ * in-use while a domain uses it. */
 AllocationState allocation_shown_state(const Allocation *a);
 
 /* Values of AllocationStatus.partition_lost. */
 #define PARTITION_INACTIVE      "Fabric Manager has restarted, or another program deactivated the partition."
 #define PARTITION_USERS_UNKNOWN "the users of its GPUs cannot be determined, so it was not activated."
 #define PARTITION_UNSUPPORTED   "Fabric Manager does not have it, or has it with other GPUs."
-/* Call when the partition is active: clears partition_lost and the retry delay. */
+/* Call when Fabric Manager reports the partition as active: clears partition_lost and the delay. */
 static inline void allocation_keep_partition(Allocation *a) {
         a->status.partition_lost = NULL;
         a->status.partition_delay = 0;
@@ -222,15 +220,13 @@ static inline void allocation_keep_partition(Allocation *a) {
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
 DEFINE_CLEANUP(Allocation *, allocation_free)
-/* Returns a copy that is in no ledger. NULL: out of memory. */
+/* Returns a copy that no ledger has. NULL: out of memory. */
 Allocation *allocation_copy(const Allocation *a);
 
-/*
- * Appends a zeroed device whose numa_node and vf_index are -1. The pointer is valid until the next call. NULL when out
- * of memory.
- */
+/* Appends a device that is zeroed except for numa_node and vf_index, which are -1. The pointer is valid until the next
+ * call. NULL: out of memory. */
 AllocationDevice *allocation_add_device(Allocation *a, PciAddress address, DeviceRole role);
-/* Appends slots of an endpoint. 0 or -ENOMEM. */
+/* Appends a copy of s. 0 or -ENOMEM. */
 int allocation_add_service(Allocation *a, const AllocationService *s);
 /* Returns true when the device is settled in the allocation: it is neither being attached nor detached. */
 static inline bool allocation_device_is_settled(const AllocationDevice *d) {
@@ -245,22 +241,20 @@ bool allocation_is_changing(const Allocation *a);
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
-/* As allocation_copy(), without the devices that are not settled. */
+/* Returns a copy of the allocation without the devices that are not settled. NULL: out of memory. */
 Allocation *allocation_settled_part(const Allocation *a);
 /* Moves the devices of allocation `b` to allocation `a`: held devices to the end, others before the held devices of
  * `a`. -ENOMEM leaves both unchanged. */
 int allocation_take_devices(Allocation *a, Allocation *b);
-/* Returns true when a guest runs with the allocation, as far as is known: libvirt reports it, or has reported it and
- * not its end. */
+/* Returns true when a guest runs with the allocation, as far as is known: libvirt has reported its start and not its
+ * end. */
 bool allocation_has_guest(const Allocation *a);
-/* Call when no guest has the devices: clears their places in the guest. */
+/* Call when no guest has the allocation's devices: clears AllocationDevice.guest of each. */
 void allocation_forget_guest(Allocation *a);
 /* Returns the device at the address; NULL when the allocation has none there. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
-/*
- * Returns a new allocation in state failed, with the name, id, owner and generation of `a`, only the device d of `a`,
- * and the reason. NULL when out of memory.
- */
+/* Returns a new failed allocation with the reason: it has the name, id, owner and generation of `a`, and only the
+ * device d. NULL: out of memory. */
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);
 /*
@@ -273,20 +267,16 @@ bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 
 /* Returns true when dev has the vGPU of d: the same type and, for a mediated device, the same UUID. */
 bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev);
-/*
- * Gives each vGPU that will be a mediated device a UUID, unless it has one: mdev_uuid_format() with the id of the
- * allocation.
- */
+/* Gives each vGPU that will be a mediated device a UUID, unless it has one already: mdev_uuid_format() makes it from
+ * the id of the allocation. */
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
 /* Returns true when every settled device of the allocation is present, is the allocated card, is bound to its VFIO
  * driver and has its vGPU. A boot unbinds the devices and removes the vGPUs. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
 /* Returns true when the serial numbers of d and dev are known and differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
-/*
- * Makes dev the card of d: copies its address and identity. Copies the serial number only if it was read. -ENOMEM
- * leaves d unchanged.
- */
+/* Makes dev the card of d: copies the address and identity of dev. A serial number that was not read does not replace
+ * that of d. 0, or -ENOMEM, which leaves d unchanged. */
 int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const PciDevice *dev);
 
 /*

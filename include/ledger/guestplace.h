@@ -13,21 +13,24 @@
 
 #include "model/pciaddr.h"
 
-#define GUEST_PATH_MAX       128U /* bytes, with the NUL */
+#define GUEST_PATH_MAX       128U /* bytes, with the final NUL */
 #define GUEST_PLACE_TEXT_MAX (PCI_ADDRESS_STRING_MAX + GUEST_PATH_MAX)
 
 typedef struct GuestPlace {
         bool known;
-        PciAddress address; /* as in the <hostdev>: the bus is the index of a libvirt controller */
+        PciAddress address; /* as in the <hostdev>, where the bus is the index of a libvirt controller, not the guest's
+                               bus number */
         /* The path below /sys/devices in the guest: "pci0000:fb/0000:fb:00.0/0000:fc:00.0". "": unknown, for example on
          * pcie.0. */
         char path[GUEST_PATH_MAX];
 } GuestPlace;
 
-/* Checks a path: a root bus, then addresses of bridges, then that of the device. "" is valid too. */
+/*
+ * Returns whether the path is a root bus, then the addresses of bridges, then that of the device. "" is valid: unknown.
+ */
 bool guest_path_is_valid(const char *path);
 bool guest_place_equal(const GuestPlace *a, const GuestPlace *b);
-/* Returns the address at which the guest sees the device; bus 0: unknown. */
+/* Returns the device's PCI address in the guest, the last part of the path. Bus 0: unknown. */
 PciAddress guest_path_seen(const char *path);
 
 /* Formats a known place: the address, followed by a space and the path if the path is known. */

@@ -33,11 +33,9 @@ char *ledger_file_format(const Allocation *a);
 
 typedef enum LedgerFileResult {
         LEDGER_FILE_OK,
-        LEDGER_FILE_BROKEN,          /* not JSON, truncated, or a member is missing or out of range */
+        LEDGER_FILE_BROKEN,          /* not JSON, cut off, or a member is missing or out of range */
         LEDGER_FILE_UNKNOWN_VERSION, /* written by a newer program */
 } LedgerFileResult;
-/*
- * Parses a text, which need not be NUL-terminated. Sets *ret if the result is LEDGER_FILE_OK; otherwise *ret_message
- * says what is wrong, and the caller frees it.
- */
+/* Parses the text of a file, which need not end with a NUL. LEDGER_FILE_OK sets *ret. Otherwise *ret_message says what
+ * is wrong, and the caller frees it. */
 LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **ret, char **ret_message);

@@ -24,15 +24,15 @@ typedef struct Claim {
 
 typedef struct PfUse {
         PciAddress pf;
-        unsigned vfs; /* number of VFs of the PF in allocations */
+        unsigned vfs; /* how many VFs of the PF allocations have */
 } PfUse;
 
 typedef struct MemoryClaim {
         int node;
         uint64_t page_size; /* 0: ordinary pages */
         uint64_t bytes;
-        uint64_t backed; /* the part of bytes that running guests and existing shared regions already use, and the
-                            kernel does not report as free */
+        uint64_t backed; /* the part of bytes that the kernel no longer reports as free: running guests and existing
+                            shared regions use it */
 } MemoryClaim;
 
 typedef struct SlotClaim {
@@ -40,14 +40,14 @@ typedef struct SlotClaim {
         unsigned slots; /* more than 0 */
 } SlotClaim;
 
-/* A region and the allocations that share it. */
+/* A region, and the allocations that use it. Freed when none uses it. */
 typedef struct SharedRegion {
         Region region;
         uint32_t owner;
         const Allocation **members; /* ascending by name */
         size_t n_members;
-        size_t n_ready; /* members in state ready: while this is not 0, the region's file exists */
-        bool removed;   /* the file was found missing while n_ready was not 0 */
+        size_t n_ready; /* members in state ready. The region's file exists while there are any */
+        bool removed;   /* the file was found missing although there are ready members */
 } SharedRegion;
 
 typedef struct Ledger {
@@ -61,7 +61,7 @@ typedef struct Ledger {
         size_t n_memory;
         SharedRegion **regions; /* ascending by name; owned */
         size_t n_regions;
-        SlotClaim *slots; /* in no order: services have few endpoints */
+        SlotClaim *slots; /* unsorted: a node has few endpoints */
         size_t n_slots;
         CpuSet cpus;
         /*
@@ -79,13 +79,11 @@ typedef struct Ledger {
 Ledger *ledger_new(void);
 Ledger *ledger_free(Ledger *l);
 DEFINE_CLEANUP(Ledger *, ledger_free)
-/*
- * Copies the ledger. The copy accepts changes even if l is read-only. NULL: out of memory, or the allocations of l
- * contradict each other.
- */
+/* Copies the ledger. The copy accepts changes even if l is read-only. NULL: out of memory, or two allocations of l have
+ * the same hardware. */
 Ledger *ledger_copy(const Ledger *l);
 
-/* Returns why changes are refused, or would be refused after another failed write; usually NULL. */
+/* Returns why changes are refused (read_only), or may fail (unwritable); usually NULL. */
 const char *ledger_problem(const Ledger *l);
 
 /*
@@ -104,9 +102,9 @@ Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 /* Removes the allocation, which the caller then owns. NULL when no allocation has the name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 
-/* Sets the state of an allocation, which must be in the ledger. */
+/* Sets the state of an allocation of the ledger, and counts it in its regions. */
 void ledger_set_state(Ledger *l, Allocation *a, AllocationState state);
-/* Sets whether the guest of an allocation, which must be in the ledger, has all its memory allocated. */
+/* Sets whether the guest of an allocation of the ledger has all its memory allocated. */
 void ledger_set_running(Ledger *l, Allocation *a, bool running);
 
 Allocation *ledger_find(const Ledger *l, const char *name);
@@ -119,17 +117,17 @@ void ledger_set_region_removed(Ledger *l, const char *name, bool removed);
 Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret);
 /* Refuses with VERDICT_SHARED_MEMORY_TAKEN when the region exists with another size or page size than r. */
 Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
-/* Returns the number of VFs of the PF that are in allocations. */
+/* Returns how many VFs of the PF allocations have. */
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
-/* Returns the number of slots of the endpoint that allocations have. */
+/* Returns how many slots of the endpoint allocations have. */
 unsigned ledger_slots(const Ledger *l, const char *endpoint);
-/* Returns the number of slots of the endpoint that a further allocation may have; 0 while the endpoint is down. status:
- * NULL when unknown. */
+/* Returns how many slots of the endpoint a further allocation may have. 0 while status says that the endpoint is down.
+ * status: NULL when unknown. */
 unsigned ledger_slots_free(const Ledger *l, const Config *config, const EndpointStatusTable *status,
                            const char *endpoint);
-/* Returns the bytes of the node, in pages of this size, that allocations have. */
+/* Returns how many bytes of the node allocations have, in pages of this size. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
-/* Returns the part of ledger_memory() that no running guest uses yet. */
+/* Returns the part of ledger_memory() that running guests have not yet taken from the node's free memory. */
 uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
 /*
  * Returns the bytes of the node, in pages of this size, that a further allocation may have: at most the node's
@@ -137,8 +135,8 @@ uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
  */
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size);
-/* As ledger_memory_free(), for a request that does not name the node: 0 for a node without CPUs, whose memory is only
- * given to requests that name it. */
+/* As ledger_memory_free(), for a request that names no memory node. 0 for a node without CPUs: only requests that name
+ * such a node get its memory. */
 uint64_t ledger_memory_offered(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                                uint64_t page_size);
 /* Sets *ret to the CPUs of the node that a further allocation may have: those of cores without a housekeeping or
@@ -154,16 +152,16 @@ Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, co
                             const PciDevice *dev, const Allocation *except, Refusal *ret);
 /* How many vGPUs of a type the GPU of a VF can have. */
 typedef struct VgpuRoom {
-        unsigned type;    /* id of the type; 0: the VF does not list it now */
-        unsigned total;   /* vGPUs of the type on the whole GPU; 0 unknown */
-        unsigned further; /* vGPUs of the type that the GPU can have besides its present vGPUs and those promised to
-                             allocations */
+        unsigned type;    /* id of the type; 0: the VF does not offer the type now */
+        unsigned total;   /* the most vGPUs of the type on the whole GPU; 0 unknown */
+        unsigned further; /* further vGPUs of the type that the GPU has room for, beside those that exist or are
+                             promised */
 } VgpuRoom;
 /* Sets *ret to the room for vGPUs of the type called name. grown: an allocation outside the ledger whose vGPUs count as
  * if it were in the ledger, or NULL. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret);
-/* Checks the vGPUs of an allocation that is not in the ledger: VERDICT_NO_VGPU unless each GPU has room for them. */
+/* Returns VERDICT_NO_VGPU unless each GPU has room for the vGPUs that `a` wants of it. `a` is not in the ledger. */
 Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
 
 /* Returns VERDICT_NONE when the device is not blocked by a job, not in quarantine, and not used by a guest without an
@@ -175,9 +173,9 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
  * the ledger owns the allocation. -ENOMEM.
  */
 int ledger_quarantine(Ledger *l, Allocation *a);
-/* Returns the entry of the device in quarantine, or NULL. */
+/* Returns the quarantine entry of the device, or NULL. */
 Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address);
 /* Returns the first device of the allocation that is in quarantine; NULL: none. */
 const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Allocation *a);
-/* Removes the device from quarantine. The caller owns the returned entry. NULL when the device is not in quarantine. */
+/* Removes the device's entry from quarantine, and returns it to the caller. NULL: the device is not in quarantine. */
 Allocation *ledger_unquarantine(Ledger *l, PciAddress address);

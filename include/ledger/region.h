@@ -21,7 +21,7 @@ typedef struct Region {
         char name[REGION_NAME_MAX + 1];
         uint64_t size;      /* bytes */
         uint64_t page_size; /* bytes of a hugepage; 0: ordinary pages */
-        int node;           /* NUMA node of its memory; -1: not chosen yet */
+        int node;           /* host NUMA node of its memory; -1: not chosen yet */
 } Region;
 
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
@@ -32,9 +32,9 @@ const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
  */
 char *region_server(const Region *r, const char *pattern);
 
-/* Sets the region's name, or refuses it: the name must be a valid file name. */
+/* Sets the region's name. VERDICT_INVALID_REQUEST unless the name is a valid file name. */
 Verdict region_name(Region *r, const char *name, Refusal *ret);
-/* Checks the region's size and page size. */
+/* Checks the size and the page size of the region. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict region_check(const Region *r, Refusal *ret);
 
 /* Returns true when one of the n regions has the name. */

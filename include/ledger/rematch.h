@@ -12,21 +12,19 @@
 typedef struct Rematch {
         Allocation *allocation;
         size_t index;         /* index in allocation->devices */
-        const PciDevice *now; /* the device's card in the inventory; NULL: the card was not found, and a device of
-                                 another allocation was found at its address */
+        const PciDevice *now; /* the card of the device; NULL: not found, and the device at its address belongs to
+                                 another allocation */
 } Rematch;
 
-/* Returns true when dev may be the card of d as far as all but the serial number tell, so that reading the serial
- * number of dev is worthwhile. */
+/* Returns true when dev has the ids, the slot and the function of d (a VF: those of its PF, and the VF index). Only
+ * then the serial number of dev is worth reading. */
 bool rematch_may_be(const AllocationDevice *d, const PciDevice *dev);
-/* Returns true when the card of d is at its address and path. */
+/* Returns true when the device at the address of d is its card and at its path. */
 bool rematch_is_home(const AllocationDevice *d, const Inventory *inv);
-/*
- * Finds the devices that are no longer at the address in their allocation, in the order of the allocations. The caller
- * frees *ret. Apply all entries together, because cards may have swapped addresses. 0 or -ENOMEM.
- */
+/* Finds the devices whose address changed, in the order of the allocations. Apply all entries together, because cards
+ * may have swapped addresses. 0 or -ENOMEM. The caller frees *ret. */
 int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inventory *inv, Rematch **ret,
                  size_t *ret_n);
-/* Returns true when the paths are equal except for bus numbers: "pci0000:80/0000:81:02.0" and
- * "pci0000:80/0000:90:02.0". */
+/* Returns true when both paths go through the same slots. Bus numbers are ignored: "pci0000:80/0000:81:02.0" and
+ * "pci0000:80/0000:90:02.0" are equal. */
 bool rematch_same_slots(const char *a, const char *b);

@@ -6,21 +6,19 @@
 #include "model/cpuset.h"
 #include "model/inventory.h"
 
-/*
- * Finds the next KEY=VALUE of a kernel command line. A KEY without "=" has an empty value. '-' and '_' are the same, as
- * in the kernel. *rest is the text to search, and is advanced. The value has *ret_n bytes and no NUL.
- */
+/* Finds the next KEY=VALUE of a kernel command line; a KEY without "=" has an empty value. '-' and '_' are the same, as
+ * in the kernel. Searches from *rest, and advances it. False: there is none. The value has *ret_n bytes and no NUL. */
 bool cmdline_next(const char **rest, const char *key, const char **ret_value, size_t *ret_n);
 /* Returns true when the command line has KEY, with or without a value. */
 bool cmdline_has(const char *cmdline, const char *key);
-/* Returns true when a value of KEY, a comma-separated list, contains word. */
+/* Returns true when word is in a value of KEY, which is a comma-separated list. */
 bool cmdline_says(const char *cmdline, const char *key, const char *word);
-/* Adds the CPUs of all isolcpus= to *ret. Skips flags before the list, such as "managed_irq". Ignores a malformed list.
- * 0 or -ENOMEM. */
+/* Adds the CPUs of each isolcpus= to *ret. Skips flags before the list, such as "managed_irq", and ignores a malformed
+ * list. 0 or -ENOMEM. */
 int cmdline_isolated(const char *cmdline, CpuSet *ret);
 /* Returns the key of an option that turns the IOMMU off, such as "amd_iommu"; NULL if there is none. */
 const char *cmdline_iommu_off(const char *cmdline);
 /* Returns whether the command line turns the IOMMU on or off. */
 IommuBoot cmdline_iommu(const char *cmdline);
-/* The IOMMU passes the addresses of host drivers on unchanged: iommu=pt or iommu.passthrough=1. */
+/* Returns true when the IOMMU passes on the addresses of host drivers unchanged: iommu=pt or iommu.passthrough=1. */
 bool cmdline_iommu_passthrough(const char *cmdline);

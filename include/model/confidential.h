@@ -8,7 +8,7 @@
 
 typedef enum Confidential {
         CONFIDENTIAL_NONE,
-        CONFIDENTIAL_SEV, /* and SEV-ES. Only a template asks for it */
+        CONFIDENTIAL_SEV, /* also SEV-ES. Only a template asks for it */
         CONFIDENTIAL_SNP,
         CONFIDENTIAL_TDX,
         _CONFIDENTIAL_MAX,
@@ -16,13 +16,13 @@ typedef enum Confidential {
 } Confidential;
 const char *confidential_to_string(Confidential c);
 Confidential confidential_from_string(const char *s);
-/* Its private memory is guest_memfd of KVM, which no other program can map: SNP and TDX. */
+/* Returns true for SNP and TDX: private memory of the guest is KVM's guest_memfd, which no other program can map. */
 static inline bool confidential_is_private(Confidential c) {
         return c == CONFIDENTIAL_SNP || c == CONFIDENTIAL_TDX;
 }
-/* <launchSecurity type=> of libvirt; NULL: none. */
+/* Returns the type= of libvirt's <launchSecurity>; NULL: none. */
 const char *confidential_libvirt_name(Confidential c);
-/* The name that users know: "SEV-SNP". */
+/* Returns the name that users know: "SEV-SNP". */
 const char *confidential_title(Confidential c);
 
 /*
@@ -30,10 +30,10 @@ const char *confidential_title(Confidential c);
  * reset (set_cc_mode() and set_ppcie_mode() of gpu-admin-tools, github.com/NVIDIA/gpu-admin-tools).
  */
 typedef enum ConfidentialMode {
-        CONFIDENTIAL_MODE_UNKNOWN, /* of a GPU: NVIDIA's driver has not told it */
+        CONFIDENTIAL_MODE_UNKNOWN, /* of a GPU that NVIDIA's driver has not told about */
         CONFIDENTIAL_MODE_OFF,
         CONFIDENTIAL_MODE_ON,
-        CONFIDENTIAL_MODE_DEVTOOLS,       /* as on, but profilers work, so data is not protected */
+        CONFIDENTIAL_MODE_DEVTOOLS,       /* as on, but with profilers, so that data is not protected */
         CONFIDENTIAL_MODE_PROTECTED_PCIE, /* all GPUs and NVSwitches of a Hopper board belong to one guest */
         _CONFIDENTIAL_MODE_MAX,
         _CONFIDENTIAL_MODE_INVALID = -22,
@@ -41,18 +41,18 @@ typedef enum ConfidentialMode {
 const char *confidential_mode_to_string(ConfidentialMode m);
 ConfidentialMode confidential_mode_from_string(const char *s);
 
-/* A parameter of a kernel module. */
+/* The value of a yes-or-no parameter of a kernel module. */
 typedef enum ModuleParameter {
-        MODULE_PARAMETER_ABSENT, /* the module is not loaded, or lacks it */
+        MODULE_PARAMETER_ABSENT, /* the module is not loaded, or has no such parameter */
         MODULE_PARAMETER_NO,
         MODULE_PARAMETER_YES,
 } ModuleParameter;
 
-/* What this host can do for confidential guests. */
+/* What this host provides for confidential guests. */
 typedef struct ConfidentialHost {
-        ModuleParameter parameters[_CONFIDENTIAL_MAX]; /* of kvm_amd and kvm_intel, by type */
-        unsigned slots[_CONFIDENTIAL_MAX]; /* guests at a time, by type: misc.capacity of cgroups; 0 unknown */
-        uint64_t dma_entries; /* mappings that a container of VFIO may have: dma_entry_limit of vfio_iommu_type1; 0
-                                 unknown */
-        bool passthrough;     /* the kernel command line has iommu=pt or the like */
+        ModuleParameter parameters[_CONFIDENTIAL_MAX]; /* by type: whether kvm_amd or kvm_intel runs such guests */
+        unsigned slots[_CONFIDENTIAL_MAX]; /* by type: the most guests at a time, misc.capacity of cgroups; 0 unknown */
+        uint64_t
+                dma_entries; /* the most mappings of a VFIO container, dma_entry_limit of vfio_iommu_type1; 0 unknown */
+        bool passthrough;    /* cmdline_iommu_passthrough() of the kernel command line */
 } ConfidentialHost;

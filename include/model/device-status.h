@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * What the daemon has found out about devices while it runs, beside the facts of the inventory: one entry for each
- * device with a finding, sorted by address. Not on disk: the findings are forgotten when the daemon ends. Pure.
- */
+/* What the running daemon has found out about devices, beside the inventory: an entry for each device with a finding,
+ * by address. Forgotten when the daemon ends. Pure. */
 
 #include "model/refusal.h"
 
 typedef enum DeviceFinding {
-        DEVICE_FOREIGN,   /* a guest without an allocation of the device uses it */
+        DEVICE_FOREIGN,   /* a guest uses the device, but no allocation of that guest has it */
         DEVICE_ASSIGNED,  /* a guest of Nova uses the device, whose pool has Scheduler=nova */
-        DEVICE_STUCK,     /* the kernel has not returned from a job's access to the device */
+        DEVICE_STUCK,     /* a job's access to the device has not returned from the kernel */
         DEVICE_BUSY,      /* a job works on the device, which is in no allocation */
-        DEVICE_UNHEALTHY, /* a health check failed. An allocation keeps the device */
+        DEVICE_UNHEALTHY, /* a health check of the device failed. An allocation keeps the device */
         DEVICE_LOST,      /* as DEVICE_UNHEALTHY: NVIDIA's driver has lost the GPU */
         DEVICE_UNLINKED,  /* as DEVICE_UNHEALTHY: Fabric Manager reports failed NVLinks of the GPU */
         DEVICE_LINKED,    /* as DEVICE_UNHEALTHY: an NVLink partition of the GPU is active without an allocation */
@@ -23,8 +21,8 @@ typedef enum DeviceFinding {
 
 typedef struct DeviceStatus {
         PciAddress address;
-        char *findings[_DEVICE_FINDING_MAX]; /* each a sentence; NULL: not found */
-        size_t n_vfs;                        /* DEVICE_CONTESTED: the number of VFs before the change */
+        char *findings[_DEVICE_FINDING_MAX]; /* a sentence for each finding; NULL: the device does not have it */
+        size_t n_vfs;                        /* of DEVICE_CONTESTED: number of VFs before the change */
 } DeviceStatus;
 
 typedef struct DeviceStatusTable {
@@ -39,12 +37,12 @@ int device_status_set(DeviceStatusTable *t, PciAddress address, DeviceFinding fi
 /* Sets DEVICE_CONTESTED. n_vfs: the number of VFs before the change. 0, or -ENOMEM, which changes nothing. */
 int device_status_set_contested(DeviceStatusTable *t, PciAddress pf, size_t n_vfs, const char *message);
 
-/* In all functions below t may be NULL, which means no findings. */
-/* Returns the entry of the device, or NULL when it has no finding. Valid until the table changes. */
+/* In the following functions a NULL table has no findings. */
+/* Returns the entry of the device, valid until the table changes. NULL: no finding. */
 const DeviceStatus *device_status_find(const DeviceStatusTable *t, PciAddress address);
-/* Returns the sentence of the finding, or NULL when the device does not have it. Valid until the table changes. */
+/* Returns the sentence of the finding, valid until the table changes. NULL: the device does not have the finding. */
 const char *device_status_get(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding);
-/* Refuses with the sentence of the finding. VERDICT_NONE when the device does not have it. */
+/* Refuses with the sentence of the finding, or returns VERDICT_NONE if the device does not have it. */
 Verdict device_status_check(const DeviceStatusTable *t, PciAddress address, DeviceFinding finding, Refusal *ret);
 /* Refuses when a finding says that the device is unhealthy; otherwise VERDICT_NONE. */
 Verdict device_status_check_unhealthy(const DeviceStatusTable *t, PciAddress address, Refusal *ret);

@@ -16,10 +16,10 @@
 
 #define ENDPOINT_MAX 127U /* bytes of HOST:PORT */
 
-/* The outcome of a connect. If the addresses of a host have different outcomes, the lowest value counts, with
- * ENDPOINT_UNKNOWN as the highest. */
+/* The outcome of a connect to an endpoint. If the host's addresses have different outcomes, the lowest one counts, and
+ * ENDPOINT_UNKNOWN last. */
 typedef enum EndpointAnswer {
-        ENDPOINT_UNKNOWN,     /* the connect was not possible, or its outcome is not known */
+        ENDPOINT_UNKNOWN,     /* the connect was impossible, or its outcome is unknown */
         ENDPOINT_ACCEPTS,     /* the endpoint accepted the connection */
         ENDPOINT_REFUSES,     /* the host refused the connection */
         ENDPOINT_SILENT,      /* no answer in time */
@@ -39,27 +39,27 @@ const char *endpoint_state_to_string(EndpointState s);
 typedef struct EndpointStatus {
         char name[ENDPOINT_MAX + 1]; /* HOST:PORT */
         EndpointState state;
-        EndpointAnswer answer; /* the last known answer; ENDPOINT_UNKNOWN before the first */
+        EndpointAnswer answer; /* the last known outcome; ENDPOINT_UNKNOWN: none yet */
         unsigned failed;       /* failed connects since the last accepted one */
-        bool unclear;          /* the answer after it was ENDPOINT_UNKNOWN */
+        bool unclear;          /* the outcome after that was ENDPOINT_UNKNOWN */
 } EndpointStatus;
 
 typedef struct EndpointStatusTable {
-        EndpointStatus *endpoints; /* in no order: services have few endpoints */
+        EndpointStatus *endpoints; /* unsorted: a node has few endpoints */
         size_t n;
 } EndpointStatusTable;
 
 void endpoint_status_table_done(EndpointStatusTable *t);
 
-/* Adds the endpoint in an unknown state, if the table does not have it. 0 or -ENOMEM. */
+/* Adds the endpoint, with an unknown state, unless it is in the table. 0 or -ENOMEM. */
 int endpoint_status_add(EndpointStatusTable *t, const char *name);
 void endpoint_status_remove(EndpointStatusTable *t, size_t i);
-/* Updates the status from an answer. Returns true if the state has changed. */
+/* Enters the outcome of a connect. Returns true if the state has changed by it. */
 bool endpoint_status_take(EndpointStatus *s, EndpointAnswer answer);
 
-/* In the functions below t may be NULL, which means that all states are unknown. */
-/* Returns NULL if the table does not have the endpoint. The pointer is valid until the table changes. */
+/* In the following functions all states of a NULL table are unknown. */
+/* Returns the entry of the endpoint, valid until the table changes. NULL: none. */
 EndpointStatus *endpoint_status_find(const EndpointStatusTable *t, const char *name);
 EndpointState endpoint_status_state(const EndpointStatusTable *t, const char *name);
-/* Returns why the endpoint is down, "it refuses connections", or NULL if it is not down. */
+/* Returns why the endpoint is down, "it refuses connections". NULL: it is not down. */
 const char *endpoint_status_reason(const EndpointStatusTable *t, const char *name);

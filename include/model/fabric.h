@@ -13,14 +13,14 @@
 
 #include "model/pciaddr.h"
 
-#define FABRIC_MODULE_MAX     63U /* module ids are 1 to this; 0: unknown */
+#define FABRIC_MODULE_MAX     63U /* module ids are 1 to 63; 0 means unknown */
 #define FABRIC_PARTITIONS_MAX 64U
 #define FABRIC_ID_MAX         65535U
 #define FABRIC_FAILED_MAX     16U
 
 typedef struct FabricPartition {
         unsigned id;
-        uint64_t modules; /* a bit for each module id */
+        uint64_t modules; /* bit N: module id N; see fabric_bit() */
 } FabricPartition;
 
 typedef struct FabricTable {
@@ -28,11 +28,11 @@ typedef struct FabricTable {
         size_t n;
 } FabricTable;
 
-/* The answer of Fabric Manager to a question about certain partitions. */
+/* Fabric Manager's report, for a question about some partitions. */
 typedef struct FabricReport {
         FabricTable table; /* all partitions that Fabric Manager has */
-        uint64_t active;   /* bit i: the i-th partition of the table is active */
-        uint64_t inactive; /* bit i: Fabric Manager has the i-th partition of the question, and it is not active */
+        uint64_t active;   /* bit i: the table's i-th partition is active */
+        uint64_t inactive; /* bit i: Fabric Manager has the question's i-th partition, which is not active */
         uint32_t n_failed;
         PciAddress failed[FABRIC_FAILED_MAX]; /* GPUs with failed NVLinks */
 } FabricReport;
@@ -41,12 +41,12 @@ typedef struct FabricReport {
 int fabric_table_of(const char *machine, FabricTable *ret);
 /* Adds a partition, or replaces the one with this id. 0, or -E2BIG beyond FABRIC_PARTITIONS_MAX. */
 int fabric_table_add(FabricTable *t, unsigned id, uint64_t modules);
-/* Returns NULL if the table has no such partition. */
+/* Returns the partition with this id; NULL: the table has none. */
 const FabricPartition *fabric_table_find(const FabricTable *t, unsigned id);
-/* Returns true when the table has a partition with the id and the modules of p. */
+/* Returns true when the table has a partition with both the id and the modules of p. */
 bool fabric_table_has(const FabricTable *t, const FabricPartition *p);
 bool fabric_table_equal(const FabricTable *t, const FabricTable *other);
-/* Returns true when a partition of the table has both modules. */
+/* Returns true when some partition of the table has both modules. */
 bool fabric_table_joins(const FabricTable *t, unsigned module, unsigned other);
 
 static inline uint64_t fabric_bit(unsigned module) {

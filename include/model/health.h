@@ -10,15 +10,15 @@
 #include "model/inventory.h"
 
 typedef struct HealthReading {
-        int error; /* result of reading config space: 0; -EIO: all bits are ones; -ENXIO: another device answers; other
-                      errors: unknown */
-        bool cold; /* the device is still in D3cold after the read */
+        int error; /* result of a read of config space: 0; -EIO: it is all ones; -ENXIO: another device answered; any
+                      other error: unknown */
+        bool cold; /* the device was in D3cold even after the read */
         bool power_error; /* the kernel cannot change the device's power state */
         bool counted;     /* fatal is valid */
-        uint64_t fatal;   /* fatal errors since the kernel started to count (AER) */
+        uint64_t fatal;   /* fatal errors that the kernel has counted since it started (AER) */
 } HealthReading;
 
-/* Why the health of a device is checked. A later reason overrides an earlier one. */
+/* Why a device's health is checked. If several reasons apply, the last of this list counts. */
 typedef enum HealthTrigger {
         HEALTH_NOT_DUE,
         HEALTH_DUE_EVENT,
@@ -27,11 +27,11 @@ typedef enum HealthTrigger {
 
 typedef struct Health {
         PciAddress address;
-        uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
+        uint64_t instance; /* PciDevice.instance of the card; a replugged card has another */
         HealthTrigger due, asked;
         bool counted;          /* fatal is valid */
-        uint64_t fatal;        /* fatal errors at the last check */
-        uint64_t fatal_before; /* fatal errors counted before the baseline: they do not make the device unhealthy */
+        uint64_t fatal;        /* fatal errors, as of the last check */
+        uint64_t fatal_before; /* the baseline: that many fatal errors do not make the device unhealthy */
 } Health;
 
 typedef struct HealthList {
@@ -40,9 +40,9 @@ typedef struct HealthList {
 } HealthList;
 
 void health_list_done(HealthList *l);
-/* Returns the entry of this device with the same instance, or NULL. Valid until the list grows. l may be NULL. */
+/* Returns the entry of the device with the same instance, valid until the list grows; NULL: none. l may be NULL. */
 Health *health_list_find(const HealthList *l, const PciDevice *dev);
-/* Returns the entry of the device, and adds an empty one if there is none. NULL: out of memory. */
+/* Returns the entry of the device, which is added if missing. NULL: out of memory. */
 Health *health_list_add(HealthList *l, const PciDevice *dev);
 
 /*
@@ -52,5 +52,5 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
  */
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 
-/* Parses the total of an aer_dev_* attribute. 0 or -EINVAL. */
+/* Parses the total in the text of an aer_dev_* attribute. 0 or -EINVAL. */
 int health_parse_errors(const char *text, uint64_t *ret);

@@ -26,8 +26,8 @@ static inline void cleanup_json(json_object **o) {
 #define JSON_DEPTH_MAX  32U
 #define JSON_NUMBER_MAX 64U
 
-/* The units of memory, of about 100 bytes, that json-c allocates for a value and, in an object, for its key and table
- * entry. */
+/* What a value costs, in units of about 100 bytes that json-c allocates. A member of an object also has a key and an
+ * entry in a table. */
 #define JSON_COST        1U
 #define JSON_COST_ARRAY  4U
 #define JSON_COST_OBJECT 8U
@@ -50,17 +50,17 @@ static inline json_object *member(json_object *o, const char *key) {
         return json_object_object_get(o, key);
 }
 
-/* NULL unless it is an object. */
+/* Returns the member if it is an object, else NULL. */
 static inline json_object *member_object(json_object *o, const char *key) {
         return json_object_is_type(member(o, key), json_type_object) ? member(o, key) : NULL;
 }
 
-/* NULL unless it is an array. */
+/* Returns the member if it is an array, else NULL. */
 static inline json_object *member_array(json_object *o, const char *key) {
         return json_object_is_type(member(o, key), json_type_array) ? member(o, key) : NULL;
 }
 
-/* The JSON text of what is no string. */
+/* Returns the text of the member; of any other value than a string, its JSON text. */
 static inline const char *member_text(json_object *o, const char *key) {
         return json_object_get_string(member(o, key));
 }
@@ -69,7 +69,7 @@ static inline int64_t member_number(json_object *o, const char *key) {
         return json_object_get_int64(member(o, key));
 }
 
-/* 0 for a negative number. */
+/* Returns the number; 0 for a negative one. */
 static inline uint64_t member_size(json_object *o, const char *key) {
         return json_object_get_uint64(member(o, key));
 }
@@ -90,7 +90,7 @@ static inline json_object *member_at(json_object *o, const char *key, size_t i) 
         return json_at(member(o, key), i);
 }
 
-/* The element of an array whose member has this text. */
+/* Returns the element of an array whose member `key` has this text, or NULL. */
 json_object *json_find(json_object *array, const char *key, const char *text);
 
 /*
@@ -98,12 +98,12 @@ json_object *json_find(json_object *array, const char *key, const char *text);
  * another type; -ERANGE: it is out of range. *ret is unchanged on failure.
  */
 
-/* Borrowed. */
+/* Reads a text, which stays owned by o. */
 int json_read_text(json_object *o, const char *key, const char **ret);
-/* An integer of 0 to max. */
+/* Reads an integer from 0 to max. */
 int json_read_number(json_object *o, const char *key, uint64_t max, uint64_t *ret);
 int json_to_number(json_object *value, uint64_t max, uint64_t *ret);
-/* As json_read_number(), for any type of integer, which must hold max. */
+/* As json_read_number(), into a variable of any integer type that can hold max. */
 #define JSON_READ_INTEGER(o, key, max, ret)                                                                            \
         ({                                                                                                             \
                 uint64_t _number;                                                                                      \
@@ -113,5 +113,5 @@ int json_to_number(json_object *value, uint64_t max, uint64_t *ret);
                 _r;                                                                                                    \
         })
 int json_read_flag(json_object *o, const char *key, bool *ret);
-/* An array of at most max elements; borrowed. */
+/* Reads an array of at most max elements, which stays owned by o. */
 int json_read_array(json_object *o, const char *key, size_t max, json_object **ret);

@@ -14,20 +14,20 @@
 
 #include "model/pciaddr.h"
 
-/* A text that is being written. failed: memory ran out, so the text is incomplete. */
+/* A JSON text that is being written. failed: out of memory, so it is incomplete. */
 typedef struct JsonText {
         struct printbuf *out;
         bool failed;
 } JsonText;
 
-/* Begins a text. json_text_finish() ends it and returns it; the caller frees; NULL when it is incomplete. */
+/* Begins a text. json_text_finish() ends and returns it; NULL: it is incomplete. The caller frees. */
 JsonText json_text_new(void);
 char *json_text_finish(JsonText *t);
 
 void json_text_put(JsonText *t, const char *text, size_t n);
 #define json_text_literal(t, literal) json_text_put((t), literal, sizeof(literal) - 1)
 
-/* Appends the key of an object member; key is a string literal. json_text_first_key() opens the object. */
+/* Append the key of a member, a string literal. The first key of an object opens it. */
 #define json_text_first_key(t, key) json_text_literal((t), "{\"" key "\":")
 #define json_text_key(t, key)       json_text_literal((t), ",\"" key "\":")
 
@@ -42,6 +42,6 @@ void json_text_number(JsonText *t, uint64_t n);
 void json_text_known(JsonText *t, int n);
 void json_text_value(JsonText *t, json_object *o);
 void json_text_object(JsonText *t, json_object *o);
-/* Appends a member: json_text_member(t, "driver", string, dev->driver). The first one opens the object. */
+/* Append a member: json_text_member(t, "driver", string, dev->driver). The first member of an object opens it. */
 #define json_text_first_member(t, key, type, ...) (json_text_first_key((t), key), json_text_##type((t), __VA_ARGS__))
 #define json_text_member(t, key, type, ...)       (json_text_key((t), key), json_text_##type((t), __VA_ARGS__))

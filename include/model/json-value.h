@@ -11,18 +11,18 @@
 #include "model/pciaddr.h"
 
 json_object *json_string_or_null(const char *s);
-/* Returns the number, or null for a negative one, which means unknown. */
+/* Returns the number as JSON; null for a negative number, which means unknown. */
 json_object *json_known_or_null(int n);
 json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
 
-/* These take ownership of value. False when out of memory, also if value is NULL. */
+/* Add a value, and take ownership of it. False when out of memory, also if value is NULL. */
 bool member_add(json_object *o, const char *key, json_object *value);
 bool json_append(json_object *array, json_object *value);
 
-/* The object or array of a text in which ' stands for ", as in json_format("{'name': '%s'}", name). The values need no
- * escapes: they are names and numbers. The caller owns it; NULL when out of memory. */
+/* Makes the object or array of a text with ' for ": json_format("{'name': '%s'}", name). Arguments are not escaped, so
+ * they must be names or numbers. The caller owns it; NULL when out of memory. */
 json_object *json_format(const char *format, ...) _printf_(1, 2);
 
 /* Formats o as one line without a newline, as model/json-text.h says. The caller frees; NULL when out of memory. */

@@ -6,27 +6,27 @@
 
 #include "model/confidential.h"
 
-/* The features of libvirt and its default QEMU that a domain document may use. */
+/* What libvirt and its default QEMU can do in a domain document. */
 typedef struct LibvirtFeatures {
-        bool known;                       /* libvirt was asked; otherwise only features of every libvirt are used */
+        bool known;                       /* libvirt was asked; false: use only what each libvirt can do */
         bool maxphysaddr;                 /* <cpu><maxphysaddr> */
         bool driver_model;                /* <hostdev><driver model=>: the VFIO driver */
         bool iommufd;                     /* <hostdev><driver iommufd=> */
         bool acpi_nodeset;                /* <hostdev><acpi nodeset=> */
         bool fwcfg;                       /* <sysinfo type='fwcfg'> */
-        bool security[_CONFIDENTIAL_MAX]; /* <launchSecurity type=>, by type. libvirt reports "sev-snp" on each host
-                                             with SEV, and libvirt 11.6 to 11.9 "tdx" on each host */
-        bool firmware[_CONFIDENTIAL_MAX]; /* QEMU has a firmware for such guests that needs no flash, by type */
-        unsigned libvirt, qemu;           /* versions: major * 1000000 + minor * 1000 + micro; 0 unknown */
+        bool security[_CONFIDENTIAL_MAX]; /* by type: <launchSecurity type=>. libvirt reports "sev-snp" on each host
+                                             with SEV, and 11.6 to 11.9 "tdx" on each host */
+        bool firmware[_CONFIDENTIAL_MAX]; /* by type: QEMU has a firmware for such guests that needs no flash */
+        unsigned libvirt, qemu;           /* major * 1000000 + minor * 1000 + micro; 0 unknown */
 } LibvirtFeatures;
 
-/* Behind the name of a kind of confidential guest: there is a firmware for it. */
+/* The name of a kind of guest with this suffix is a feature: there is a firmware for such guests. */
 #define FIRMWARE_SUFFIX "-firmware"
 
-/* Whether libvirt reports which domains run. */
+/* Whether it is known which domains run. */
 typedef struct LibvirtStatus {
         bool configured; /* Libvirt= is not empty */
-        char *reason;    /* why the running domains are unknown, a sentence; NULL: they are known */
-        uint64_t since;  /* the time since which reason holds, in seconds since 1970 */
-        bool logged; /* the log has a warning about reason, and not yet the message that the domains are known again */
+        char *reason;    /* sentence: why it is unknown; NULL: it is known */
+        uint64_t since;  /* since when the reason holds, in seconds since 1970 */
+        bool logged;     /* the reason was logged, but not yet that the domains are known again */
 } LibvirtStatus;

@@ -10,9 +10,9 @@
 #include "model/inventory.h"
 
 typedef enum Distance {
-        DISTANCE_PIX,  /* at most one switch between them, or functions of one card */
-        DISTANCE_PXB,  /* several switches below one root port */
-        DISTANCE_PHB,  /* below one host bridge */
+        DISTANCE_PIX,  /* one switch or none between them, or on one card */
+        DISTANCE_PXB,  /* several switches, below one root port */
+        DISTANCE_PHB,  /* below one host bridge, but different root ports */
         DISTANCE_NODE, /* on one NUMA node, below different host bridges */
         DISTANCE_SYS,  /* on different or unknown NUMA nodes */
         _DISTANCE_MAX,
@@ -20,7 +20,7 @@ typedef enum Distance {
 } Distance;
 const char *distance_to_string(Distance d);
 
-/* The largest distance between a GPU and its NIC that a request accepts. */
+/* How near a NIC must be to its GPU in a request, as the largest distance. */
 typedef enum Proximity {
         PROXIMITY_SWITCH,       /* PIX, PXB */
         PROXIMITY_ROOT_COMPLEX, /* PHB */
@@ -34,20 +34,20 @@ Proximity proximity_from_string(const char *s);
 bool proximity_allows(Proximity limit, Distance d);
 
 /*
- * The place of a device: one number per level; equal numbers mean the same place. level[DISTANCE_PIX] is the nearest
- * switch, level[DISTANCE_NODE] the NUMA node. The distance of two devices is the lowest level at which their numbers
- * are equal.
+ * Where a device is: for each Distance the number of the place that has it. The distance of two devices is the lowest
+ * level at which both have the same number. level[DISTANCE_PIX] is the nearest switch, level[DISTANCE_NODE] the NUMA
+ * node.
  */
 typedef struct Place {
         uint32_t level[_DISTANCE_MAX - 1];
 } Place;
 
 typedef struct Locality {
-        Place *places; /* one per inventory device */
+        Place *places; /* by index in the inventory */
         size_t n_places;
 } Locality;
 
-/* Computes the places of all devices. 0 or -ENOMEM. */
+/* Computes the places of all devices of an inventory. 0 or -ENOMEM. */
 int locality_new(const Inventory *inv, Locality **ret);
 Locality *locality_free(Locality *l);
 DEFINE_CLEANUP(Locality *, locality_free)

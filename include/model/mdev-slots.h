@@ -11,14 +11,13 @@
 
 #include "model/inventory.h"
 
-/* The most mediated devices of a GPU: a V100 or RTX 8000 can have 32 with NVIDIA's driver, any GPU of Intel's GVT-g 8.
- */
+/* The most mediated devices of one GPU: 32 on a V100 or RTX 8000 of NVIDIA, 8 with Intel's GVT-g. */
 #define MDEV_SLOTS         32U
-/* The slots that a pool offers of a GPU if the name of the type tells no size: GVT-g has at most 8 vGPUs, NVIDIA's
- * M60-0B 16. */
+/* How many slots of a GPU a pool offers if the type's name does not tell the size of a vGPU: GVT-g has up to 8 of a
+ * type, NVIDIA's M60-0B 16. */
 #define MDEV_SLOTS_UNKNOWN 16U
 
-/* Returns true when the GPU has slots: it is no VF, cannot have VFs, and its driver creates mediated devices on it. */
+/* Returns true when the GPU has slots: its driver makes mediated devices on it, and it neither is nor can have VFs. */
 bool pci_device_has_slots(const PciDevice *dev);
 static inline bool pci_device_is_slot(const PciDevice *dev) {
         return dev->address.instance > 0;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* NUMA policy of a request or pool: how close to the guest's NUMA nodes a device must be. Pure. */
+/* The NUMA policy of a request or pool: on which NUMA nodes a device may be, compared with the guest's. Pure. */
 
 #include <stdbool.h>
 
-/* Names and meaning as in OpenStack Nova, except single, which Nova does not have. */
+/* As in OpenStack Nova, which has all but single. */
 typedef enum NumaPolicy {
         NUMA_POLICY_LEGACY, /* a device with a known node must be on the guest's nodes; a device with an unknown node is
                                accepted (the default of a request) */
@@ -19,18 +19,14 @@ typedef enum NumaPolicy {
 const char *numa_policy_to_string(NumaPolicy p);
 NumaPolicy numa_policy_from_string(const char *s);
 
-/* Return whether the policy accepts devices on an unknown node, on another node of the same socket, and on any other
- * node. */
+/* Return whether a device may be on an unknown node, on another node of the guest's socket, or on any node. */
 bool numa_policy_allows_unknown(NumaPolicy p);
 bool numa_policy_allows_socket(NumaPolicy p);
 bool numa_policy_allows_remote(NumaPolicy p);
-/* Returns whether the policy also requires the guest's shared memory on the guest's nodes. */
+/* Returns whether shared memory, too, must be on the guest's nodes. */
 bool numa_policy_requires_nodes(NumaPolicy p);
-/* Returns whether the policy allows a guest on several nodes. */
+/* Returns whether the guest may be on several nodes. */
 bool numa_policy_allows_several(NumaPolicy p);
 
-/*
- * Returns the policy that accepts only what both accept: the stricter one. For legacy and socket, neither of which is
- * stricter, returns required.
- */
+/* Returns the policy that allows what both allow, usually the stricter one. For legacy and socket that is required. */
 NumaPolicy numa_policy_stricter(NumaPolicy a, NumaPolicy b);

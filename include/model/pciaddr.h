@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The address of a PCI function, or of a slot for a mediated device on it (model/mdev-slots.h). The program passes
- * addresses by value and converts to text only for input and output.
- */
+/* The address of a PCI function, or of a slot for a mediated device of it (model/mdev-slots.h). Addresses are passed by
+ * value. Only input and output have them as text. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,21 +32,21 @@ int pci_address_parse(const char *s, PciAddress *ret);
 /* As pci_address_parse(), for the first n bytes of s: an address within a path. */
 int pci_address_parse_part(const char *s, size_t n, PciAddress *ret);
 
-/* Checks an address that another program sent as numbers: returns whether a function or slot can have it. */
+/* Returns whether a function or slot can have this address, which another program has sent as numbers. */
 bool pci_address_is_valid(PciAddress a);
 
-/* The size of the text of a valid address, with its NUL. */
+/* Room for the text of a valid address and its NUL. */
 #define PCI_ADDRESS_STRING_MAX 20
 const char *pci_address_format(PciAddress a, char buf[static PCI_ADDRESS_STRING_MAX]);
-/* The address as text, which lives until the end of the enclosing block. */
+/* The address as text. The string lives until the end of the block. */
 #define PCI_ADDRESS_STR(a) pci_address_format((a), (char[PCI_ADDRESS_STRING_MAX]) { 0 })
 
-/* Returns the address of the function without the instance, which no path of sysfs has. */
+/* Returns the address without its instance: a path in sysfs has none. */
 static inline PciAddress pci_address_function(PciAddress a) {
         a.instance = 0;
         return a;
 }
-/* Returns a number that orders addresses by domain, bus, slot, function and instance. */
+/* Returns a number that sorts addresses by domain, bus, slot, function and instance. */
 static inline uint64_t pci_address_key(PciAddress a) {
         return (uint64_t) a.domain << 32 | (uint64_t) a.bus << 24 | (uint64_t) a.slot << 16 |
                (uint64_t) a.function << 8 | a.instance;
@@ -61,24 +59,23 @@ static inline int pci_address_compare(PciAddress a, PciAddress b) {
 static inline bool pci_address_equal(PciAddress a, PciAddress b) {
         return pci_address_compare(a, b) == 0;
 }
-/* Appends to an array that starts as NULL with *n 0; the caller frees it. -ENOMEM leaves the array unchanged. */
+/* Appends an address to an array, which is NULL at first, with *n 0. The caller frees it. 0, or -ENOMEM, which changes
+ * nothing. */
 int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
-/* Sorts ascending and removes duplicates; *n becomes the number of addresses left. */
+/* Sorts the addresses and removes duplicates; *n is then the number that is left. */
 void pci_addresses_sort(PciAddress *array, size_t *n);
 /* Returns whether the sorted array has the address. */
 bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);
 
-/* Returns whether domain, bus and slot are the same, so that both are functions of one card. */
+/* Returns true when domain, bus and slot are the same: both are functions of one card. */
 bool pci_address_same_slot(PciAddress a, PciAddress b);
 
 static inline bool pci_address_is_assignable(PciAddress a) {
         return a.domain <= PCI_DOMAIN_ASSIGNABLE_MAX;
 }
 
-/*
- * Finds the element with that address in an array sorted by address. Returns its position, or the position to insert it
- * at. Each element starts with a PciAddress and has size bytes.
- */
+/* Finds the address in a sorted array of n elements of size bytes, each of which begins with a PciAddress. Returns its
+ * index, or where to insert it. */
 static inline size_t pci_address_find(const void *array, size_t n, size_t size, PciAddress address, bool *ret_found) {
         size_t low = 0, high = n;
 

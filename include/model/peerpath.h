@@ -9,17 +9,16 @@
 
 #include "model/inventory.h"
 
-/* The most ports of a path that are examined. No real topology has a longer path. */
+/* The most ports of a path. No real topology has more. */
 #define PEER_PORTS_MAX 32U
 
 typedef enum PeerAccess {
         PEER_ACCESS_UNKNOWN,      /* ACS of a port could not be read */
-        PEER_ACCESS_CARD,         /* functions of one card: there is no port between them */
-        PEER_ACCESS_DIRECT,       /* through the switch, whether the addresses are translated or not */
-        PEER_ACCESS_TRANSLATED,   /* through the switch for addresses translated by ATS, which the requester has enabled
-                                   */
-        PEER_ACCESS_REDIRECTED,   /* a switch or root port is above both, but ACS redirects requests to the root complex
-                                   */
+        PEER_ACCESS_CARD,         /* functions of one card, with no port between them */
+        PEER_ACCESS_DIRECT,       /* through a switch, translated or not */
+        PEER_ACCESS_TRANSLATED,   /* through a switch, but only for addresses that ATS has translated; the requester has
+                                     ATS enabled */
+        PEER_ACCESS_REDIRECTED,   /* below one switch or root port, whose ACS redirects requests to the root complex */
         PEER_ACCESS_ROOT_COMPLEX, /* no switch or root port is above both */
         _PEER_ACCESS_MAX,
 } PeerAccess;
@@ -39,10 +38,9 @@ typedef struct PeerPath {
  * a GPU). */
 void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice *other, PeerPath *ret);
 
-/* Returns true when ACS of the port redirects requests or completions between the devices below it to the root
- * complex. */
+/* Returns true when ACS of the port sends requests or completions between devices below it to the root complex. */
 bool peer_port_redirects(const PciDevice *port);
-/* Returns the function whose ATS setting applies to dev: dev itself, or the PF of a VF. */
+/* Returns the function whose ATS setting counts for dev: the PF of a VF, else dev. */
 const PciDevice *peer_ats_function(const Inventory *inv, const PciDevice *dev);
 
 /*

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * A refusal is data, not an error: the verdict, the device, a sentence, and a remedy. D-Bus, the command line and the
- * journal use the same sentence.
- */
+/* A refusal is a value: verdict, device, sentence and remedy. D-Bus, command line and journal show it alike. */
 
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
 typedef enum Verdict {
         VERDICT_NONE, /* not refused */
-        /* the device */
+        /* About the device. */
         VERDICT_NO_SUCH_DEVICE,
         VERDICT_NOT_IN_POOL,
         VERDICT_EXCLUDED,
@@ -20,7 +17,7 @@ typedef enum Verdict {
         VERDICT_HOST_CRITICAL,
         VERDICT_NO_IOMMU,
         VERDICT_NO_DRIVER_OVERRIDE,
-        VERDICT_NO_VFIO_DRIVER, /* no VFIO driver for the device is registered: its module is not loaded */
+        VERDICT_NO_VFIO_DRIVER, /* no VFIO driver for the device is registered, because its module is not loaded */
         VERDICT_RESERVED_REGION,
         VERDICT_GROUP_NOT_VIABLE,
         VERDICT_PF_HAS_VFS,
@@ -31,22 +28,22 @@ typedef enum Verdict {
         VERDICT_QUARANTINED,
         VERDICT_UNHEALTHY, /* the device does not respond, had fatal errors, or its NVLinks failed */
         VERDICT_CONTESTED, /* a guest of another program uses the device */
-        VERDICT_NO_VGPU, /* the GPU can create no vGPU of the type now, or the VF of an allocation has lost its vGPU */
+        VERDICT_NO_VGPU,   /* the GPU has no room for a vGPU of the type, or an allocated VF has lost its vGPU */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
-        VERDICT_BUSY, /* a job is working on the device */
-        /* the request */
+        VERDICT_BUSY, /* a job works on the device */
+        /* About the request. */
         VERDICT_INVALID_REQUEST,
         VERDICT_NO_SUCH_POOL,
         VERDICT_INSUFFICIENT_DEVICES,
         VERDICT_INSUFFICIENT_CPUS,
         VERDICT_INSUFFICIENT_MEMORY,
-        VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote GPUs are free */
-        VERDICT_SCHEDULED,          /* a scheduler assigns the devices of the pool (Scheduler=) */
-        VERDICT_NUMA,               /* enough devices in total, but not on the NUMA nodes that the policy requires */
-        VERDICT_PROXIMITY,          /* enough devices in total, but not close enough to each other */
-        VERDICT_NO_FREE_PORT,       /* no port of the running guest is free where the device belongs */
-        /* the ledger */
+        VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote services are free */
+        VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
+        VERDICT_NUMA,               /* enough free devices, but not on the NUMA nodes that the policy allows */
+        VERDICT_PROXIMITY,          /* enough free devices, but not near enough to each other */
+        VERDICT_NO_FREE_PORT,       /* the running guest has no free port where the device belongs */
+        /* About the ledger. */
         VERDICT_NAME_TAKEN,
         VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, size or page size */
         VERDICT_NO_SUCH_ALLOCATION,
@@ -54,15 +51,15 @@ typedef enum Verdict {
         VERDICT_WRONG_STATE,
         VERDICT_LIMIT,
         VERDICT_READ_ONLY,
-        /* the hardware */
+        /* About the hardware. */
         VERDICT_NOT_SUPPORTED,
         VERDICT_VFS_PRESENT,
-        /* the domain template */
+        /* About the domain template. */
         VERDICT_INVALID_TEMPLATE,
         VERDICT_NOT_VALIDATED, /* libvirt did not report whether the template's document is valid */
-        /* the reply */
+        /* About the reply. */
         VERDICT_NOT_ANSWERED, /* the process that computes the reply took too long, or died */
-        /* the configuration */
+        /* About the configuration. */
         VERDICT_CONFIG_REFUSED,
         _VERDICT_MAX,
         _VERDICT_INVALID = -22,
@@ -76,9 +73,8 @@ typedef struct Refusal {
         bool has_device;
         PciAddress device;
         char *message; /* a sentence with a full stop */
-        char *remedy;  /* what the caller can do, a sentence; NULL when nothing helps */
-        char *nearest; /* of a refused request: a sentence with the nearest request that would succeed; NULL when
-                          unknown */
+        char *remedy;  /* a sentence: what the caller can do; NULL: nothing helps */
+        char *nearest; /* of a refused request: a sentence with the nearest request that would succeed; NULL: unknown */
 } Refusal;
 
 void refusal_done(Refusal *r);
@@ -94,5 +90,5 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
 Verdict refuse_no_memory(Refusal *ret);
 /* Returns message, remedy and nearest request as one text. The caller frees; NULL when out of memory. */
 char *refusal_text(const Refusal *r);
-/* Moves the refusal *from to *ret (NULL: the refusal is not wanted) and leaves *from empty. */
+/* Moves a refusal from *from to *ret, and leaves *from empty. With ret NULL, does nothing. */
 void refusal_move(Refusal *ret, Refusal *from);

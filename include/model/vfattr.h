@@ -14,19 +14,19 @@
 #include "util/cleanup.h"
 
 typedef enum VfAttribute {
-        VF_MAC,              /* 48 bits, first octet highest; 0: the PF sets none */
-        VF_VLAN,             /* 0 to 4094; 0: none, the guest may tag */
-        VF_QOS,              /* 0 to 7, priority within the VLAN */
+        VF_MAC,              /* 48 bits, the first octet uppermost; 0: the PF sets none */
+        VF_VLAN,             /* 0 to 4094; 0: none, so the guest may use VLANs itself */
+        VF_QOS,              /* priority of the VLAN, 0 to 7 */
         VF_PROTOCOL,         /* VfProtocol of the VLAN */
         VF_TRUST,            /* 0, 1 */
         VF_SPOOF_CHECK,      /* 0, 1 */
         VF_MIN_RATE,         /* Mbit/s, 0: none */
         VF_MAX_RATE,         /* Mbit/s, 0: none */
         VF_LINK,             /* VfLink; InfiniBand: the link policy */
-        VF_NODE_GUID,        /* 64 bits, first octet highest; 0: none */
+        VF_NODE_GUID,        /* 64 bits, the first octet uppermost; 0: none */
         VF_PORT_GUID,        /* GUID of the VF's first InfiniBand port */
         VF_SECOND_PORT_GUID, /* mlx4: GUID of the VF's second InfiniBand port */
-        VF_PKEY,             /* mlx4: first partition key that the guest sees at the port of VF_PORT_GUID, 16 bits */
+        VF_PKEY,             /* mlx4: partition key at index 0 of the port of VF_PORT_GUID; 16 bits */
         VF_SECOND_PORT_PKEY, /* mlx4: the same at the port of VF_SECOND_PORT_GUID */
         _VF_ATTRIBUTE_MAX,
 } VfAttribute;
@@ -39,19 +39,19 @@ typedef enum VfProtocol {
 } VfProtocol;
 
 typedef enum VfLink {
-        VF_LINK_AUTO, /* follows the PF's link; InfiniBand: Follow */
+        VF_LINK_AUTO, /* as the PF's link; InfiniBand: policy Follow */
         VF_LINK_UP,
         VF_LINK_DOWN,
         _VF_LINK_MAX,
 } VfLink;
 
 typedef struct VfAttributes {
-        unsigned set; /* VF_ATTRIBUTE_BIT(a) for each valid value */
+        unsigned set; /* VF_ATTRIBUTE_BIT() of each attribute that has a value */
         uint64_t value[_VF_ATTRIBUTE_MAX];
 } VfAttributes;
 
 #define VF_ATTRIBUTE_BIT(a) (1U << (a))
-/* The attributes that identify a VF; they are unique for each VF. */
+/* Attributes that identify a VF: no two VFs may have the same. */
 #define VF_GUID_BITS                                                                                                   \
         (VF_ATTRIBUTE_BIT(VF_NODE_GUID) | VF_ATTRIBUTE_BIT(VF_PORT_GUID) | VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID))
 #define VF_IDENTITY_BITS (VF_ATTRIBUTE_BIT(VF_MAC) | VF_GUID_BITS)
@@ -60,16 +60,15 @@ static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
         return v->set & VF_ATTRIBUTE_BIT(a);
 }
 void vf_attributes_put(VfAttributes *v, VfAttribute a, uint64_t value);
-/* Copies the attributes that are set in `over` into v. */
+/* Copies the attributes that `over` has into v. */
 void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
-/* Returns mask and the attributes that writing them may change too: qos and protocol change with the VLAN. */
+/* Returns mask and, with VF_VLAN in it, priority and protocol: to write the VLAN may change these. */
 unsigned vf_attributes_touched(unsigned mask);
-/* Removes the attributes that are not in mask. */
+/* Removes the attributes whose bits are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
-/* Returns true when v has a MAC address from first to last or, with guid true, a GUID: all GUIDs share one number
- * space. */
+/* Returns true when v has a MAC from first to last; with guid, any GUID: all GUIDs share one number space. */
 bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
-/* Returns the bits of the attributes of `a` that `b` lacks or has with another value. */
+/* Returns the bits of those attributes of `a` that `b` does not have with the same value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*
@@ -88,11 +87,11 @@ int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_p
  * Formats the attributes in the order of VfAttribute; "" when none is set. The caller frees; NULL when out of memory.
  */
 char *vf_attributes_format(const VfAttributes *v);
-/* Formats one value as vf_attributes_format() does. buf: VF_VALUE_MAX bytes. */
+/* Formats the value of an attribute as vf_attributes_format() does. buf has VF_VALUE_MAX bytes. */
 #define VF_VALUE_MAX 32
 const char *vf_value_format(VfAttribute a, uint64_t value, char buf[static VF_VALUE_MAX]);
 
-/* The latest report of a PF about one of its VFs. */
+/* What a PF last reported about one of its VFs. */
 typedef struct VfReport {
         PciAddress vf;
         VfAttributes attributes;
@@ -104,7 +103,7 @@ typedef struct VfReportList {
 } VfReportList;
 
 void vf_report_list_done(VfReportList *l);
-/* Returns NULL when there is no report about the VF. */
+/* Returns the attributes that were reported about the VF; NULL: no report. */
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf);
 /*
  * Replaces the report about the VF; NULL attributes remove it. Returns 1 when it differs from the previous one, 0 when

@@ -15,8 +15,8 @@
 
 typedef struct VgpuType {
         unsigned id;        /* never 0 */
-        unsigned available; /* number of vGPUs that can be created now; 1 where the list does not tell */
-        const char *name;   /* not terminated */
+        unsigned available; /* how many vGPUs can be created now; 1 if the list does not tell */
+        const char *name;   /* length bytes, without a NUL */
         size_t length;
         const char *directory; /* directory of a type of mediated devices, not terminated; NULL for other types */
         size_t directory_length;
@@ -25,11 +25,11 @@ typedef struct VgpuType {
 /* Finds the next type that can be created now. *rest is initially the list, and is advanced. Skips lines that name no
  * type. */
 bool vgpu_types_next(const char **rest, VgpuType *ret);
-/* Returns the id of the type with this name; 0 when the list (may be NULL) does not have it. */
+/* Returns the id of the type with this name; 0: not in the list, which may be NULL. */
 unsigned vgpu_types_find(const char *types, const char *name);
-/* Finds the type with this id, also if it cannot be created now. */
+/* Finds the type with this id, even if no vGPU of it can be created now. */
 bool vgpu_types_find_id(const char *types, unsigned id, VgpuType *ret);
-/* Returns how many vGPUs of the type with this name can be created now, as a list of mediated devices tells it. */
+/* Returns how many vGPUs of the type with this name can be created now, by a list of mediated devices. */
 unsigned vgpu_types_available(const char *types, const char *name);
 /*
  * Returns how many vGPUs of the type fit on the whole GPU: the size of the largest type divided by the size of this
@@ -38,5 +38,5 @@ unsigned vgpu_types_available(const char *types, const char *name);
  * size.
  */
 unsigned vgpu_types_capacity(const char *types, const char *name);
-/* Checks for a name that VgpuType= accepts: printable ASCII, at most VGPU_NAME_MAX bytes. */
+/* Returns whether VgpuType= accepts the name: printable ASCII of at most VGPU_NAME_MAX bytes. */
 bool vgpu_name_is_valid(const char *name);

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of a device as a scheduler sees it, derived from inventory, configuration and ledger, and checks on which
- * the state depends. Pure. */
+/*
+ * The state of a device for a scheduler, from inventory, configuration and ledger; and the checks that decide it. Pure.
+ */
 
 #include "plan/plan.h"
 
 typedef enum DeviceState {
-        DEVICE_STATE_HOST, /* the configuration does not offer the device, or a running job still prepares it */
+        DEVICE_STATE_HOST, /* the configuration does not offer the device, or a job is preparing it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
-        DEVICE_STATE_RESERVED,         /* a lease has the device, which is still on its host driver */
+        DEVICE_STATE_RESERVED,         /* a lease has the device, which still has its host driver */
         DEVICE_STATE_MISSING,          /* allocated, but missing from the node */
         DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
         DEVICE_STATE_STUCK,            /* a job hangs on the device, its PF or a member of its IOMMU group */
         DEVICE_STATE_QUARANTINED,      /* the release of the device, its PF or a member of its IOMMU group failed */
-        DEVICE_STATE_UNHEALTHY, /* the device, its PF or a member of its IOMMU group is silent or reported errors */
+        DEVICE_STATE_UNHEALTHY, /* the device, its PF or a member of its IOMMU group does not answer, or reported errors
+                                 */
         DEVICE_STATE_CONTESTED, /* a guest without an allocation has the device; or its driver or its IOMMU group keeps
                                    its allocation from using it (plan/promise.h); or it is a PF and another program
                                    changed its number of VFs */
@@ -23,11 +25,11 @@ typedef enum DeviceState {
 } DeviceState;
 const char *device_state_to_string(DeviceState s);
 
-/* Returns true when the device, or a member of its IOMMU group, is in view->in_use. */
+/* Returns true when the device, or a member of its IOMMU group, is in HostView.in_use. */
 bool device_is_in_use(const HostView *view, const PciDevice *dev);
 
-/* Returns whether a release can reset the device of a pool, as far as that is known beforehand. False: each release
- * will quarantine the device. ret (or NULL): why. */
+/* Returns whether a release can reset the device of a pool, as far as it is known now. False: each release will put the
+ * device in quarantine; ret (or NULL) says why. */
 bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *ret);
 
 /*
@@ -37,8 +39,9 @@ bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *re
  */
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
 
-/* VERDICT_NOT_SUPPORTED for a GPU in another confidential mode than its pool says, as far as that is known. */
+/* Returns VERDICT_NOT_SUPPORTED if the GPU is known to be in another confidential mode than its pool says. */
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret);
 
-/* ret (or NULL): why the device is not available; of an available one, that it does not exist yet. */
+/* Returns the state of the device. ret (or NULL): why the device is not available; or, of an available device, that it
+ * is expected and does not exist yet. */
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

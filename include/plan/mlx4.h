@@ -15,16 +15,17 @@
  * MLX4_MAX_NUM_VF_P_PORT - 1 of them.
  */
 #define MLX4_VFS_MAX 63U
-/* The first line of each modprobe.d file of the daemon, called the fragment, begins with this. */
+/* The first line of each modprobe.d file (fragment) of the daemon begins with this. */
 #define MLX4_MARK    "# Written by passthroughd"
 
 typedef struct Mlx4 {
-        unsigned num_vfs;  /* VFs on each card; 0: no options are needed */
-        char *text;        /* content of the modprobe.d fragment; NULL: no fragment */
-        bool unknown;      /* the options cannot be derived now, so an existing fragment is kept */
-        char *problem;     /* sentences: why no options are written although VFs are configured, and the remedy; NULL */
-        ConfigPlace place; /* configuration line that causes the problem */
-        char *file;        /* path of the fragment, set by the function that wrote it; NULL: not written */
+        unsigned num_vfs; /* VFs on each card; 0: no options are needed */
+        char *text;       /* text of the modprobe.d fragment; NULL: none is needed */
+        bool unknown;     /* the options cannot be derived now, so keep an existing fragment */
+        char *problem; /* sentences: why VFs are configured but no options are written, and the remedy; NULL: no problem
+                        */
+        ConfigPlace place; /* the configuration line with the problem */
+        char *file;        /* path of the fragment, set by the function that wrote it; NULL: none was written */
 } Mlx4;
 
 /*
@@ -32,12 +33,12 @@ typedef struct Mlx4 {
  * -ENOMEM.
  */
 int mlx4_decide(Policy *p, Mlx4 *ret);
-/* Formats the line of options, without a newline, for the VirtualFunctions= and PortTypes= of the pool. 0 or -ENOMEM;
- * the caller frees *ret. */
+/* Formats the options for the pool's VirtualFunctions= and PortTypes= as one line without a newline. 0 or -ENOMEM; the
+ * caller frees *ret. */
 int mlx4_format_options(const Pool *pool, char **ret);
 void mlx4_done(Mlx4 *m);
 
-/* Returns true when the number of VFs of pf differs from that in its pool. */
+/* Returns true when pf has another number of VFs than its pool wants. Only new options of mlx4_core change that. */
 bool mlx4_needs_options(const Policy *p, const PciDevice *pf);
 
 /*

@@ -30,12 +30,12 @@ typedef struct PlanPair {
 } PlanPair;
 
 /*
- * How a plan satisfies a RequestLimit: the pairs of devices, nearest first. A limit of a pool with itself has no pairs.
+ * How near the devices of a RequestLimit are: their pairs, nearest first. A limit of a pool with itself has no pairs.
  */
 typedef struct PlanLimit {
         char *pools[2];
         Proximity limit;
-        Distance worst; /* the largest distance of a pair; for a pool with itself: of any two of its devices */
+        Distance worst; /* the largest distance of a pair; of a pool with itself: between any two of its devices */
         struct {
                 PciAddress devices[2];
                 Distance distance;
@@ -44,16 +44,16 @@ typedef struct PlanLimit {
 } PlanLimit;
 
 typedef struct Plan {
-        Allocation *allocation; /* its name is NULL; prior driver and override are copied from the inventory */
+        Allocation *allocation; /* without a name; the drivers and overrides to restore are those of the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
-        PlanLimit *limits; /* in the order of the request */
+        PlanLimit *limits; /* as in the request, in its order */
         size_t n_limits;
-        bool has_runner_up; /* the next members are set: they are from the best plan on as many other NUMA nodes, or
-                               with another NVLink partition */
+        bool has_runner_up; /* the next members are those of the second best plan: the best one on as many other NUMA
+                               nodes, or with another NVLink partition */
         Score runner_up;
-        int runner_up_partition; /* as Allocation.partition */
+        int runner_up_partition; /* its NVLink partition, as Allocation.partition */
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
         size_t n_runner_up_nodes;
         PciAddress runner_up_devices[REQUEST_DEVICES_MAX];
@@ -66,19 +66,19 @@ typedef struct HostView {
         const Config *config;
         const Policy *policy;
         const Ledger *ledger;
-        const DeviceStatusTable *status; /* NULL: no findings */
+        const DeviceStatusTable *status; /* findings about devices; NULL: none */
         const Mlx4 *mlx4;
-        const VfReportList *vfs; /* NULL: unknown */
+        const VfReportList *vfs; /* VFs as PFs report them; NULL: unknown */
         const LibvirtStatus *libvirt;
-        const EndpointStatusTable *endpoints; /* NULL: unknown */
-        const FabricTable *fabric;            /* the partitions that Fabric Manager has; NULL: unknown */
+        const EndpointStatusTable *endpoints; /* whether endpoints of services answer; NULL: unknown */
+        const FabricTable *fabric;            /* the partitions that Fabric Manager reports; NULL: unknown */
         const WithdrawnList *withdrawn;       /* NULL: none */
         const char *sysroot, *config_path;    /* --sysroot= and --config= of the daemon. Both NULL for a recorded node;
                                                  config_path also NULL if the daemon searches the default paths */
-        const PciAddress *in_use;             /* devices that the planner skips, with their IOMMU groups */
+        const PciAddress *in_use;             /* the planner skips these devices and their IOMMU groups */
         size_t n_in_use;
-        const Allocation *grown; /* an allocation outside the ledger whose vGPUs count as taken; usually NULL */
-        bool may_miss_guests;    /* guests may run that are not known */
+        const Allocation *grown; /* an allocation outside the ledger whose vGPUs count as taken; NULL: none */
+        bool may_miss_guests;    /* guests may run that the daemon does not know */
 } HostView;
 
 /*
@@ -100,7 +100,7 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
  * After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
-/* Returns the card that replaced the device; NULL: the device itself is there, or none. */
+/* Returns the card that replaced the device of d. NULL: the device is there, or its address has no card. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
  * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is
@@ -119,15 +119,15 @@ DEFINE_CLEANUP(Plan *, plan_free)
 typedef struct RepeatFit {
         const Allocation *allocation; /* named "#1", "#2" and so on; owned by Repeat.ledger */
         Score score;
-        bool has_pairs; /* the plan has GPU-NIC pairs */
+        bool has_pairs; /* the plan pairs GPUs with NICs */
 } RepeatFit;
 
 typedef struct Repeat {
-        Ledger *ledger; /* a copy of the ledger, with an allocation for each fit */
+        Ledger *ledger; /* a copy of the ledger, with an allocation added for each fit */
         RepeatFit *fits;
         size_t n;
-        Refusal refusal; /* why the request does not fit once more; VERDICT_LIMIT: REPEAT_MAX or the work limit was
-                            reached, and it may fit more often */
+        Refusal refusal; /* why the request does not fit once more. VERDICT_LIMIT: REPEAT_MAX or the work limit is
+                            reached, and the request may fit more often */
 } Repeat;
 
 /*
@@ -139,7 +139,6 @@ Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
-/*
- * Makes an allocation of dev with its companions and held group members, without name, CPUs and memory, for Bind=start.
- */
+/* Makes an allocation for Bind=start: dev, its companions and held group members, without name, CPUs and memory. 0 or
+ * -errno. */
 int plan_single(const HostView *view, const PciDevice *dev, Allocation **ret);

@@ -16,10 +16,7 @@
  */
 Verdict promise_check_config(const Policy *p, const Ledger *l, Refusal *ret);
 
-/*
- * Returns true when no pool offers dev any more, and holder got dev from a pool. dev then returns to the host when
- * holder is released.
- */
+/* Returns true when holder got dev from a pool and no pool offers it any more: it then returns to the host. */
 bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevice *dev);
 /* Returns true when device_left_pools() is true for any device of the allocation. */
 bool allocation_left_pools(const Policy *p, const Allocation *a);

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The proximity of a request as text: "switch" limits GPUs and their NICs, "gpu:disk=node" limits two pools. Several
- * limits are separated by commas. Pure.
- */
+/* The proximity of a request as text: "switch" is the limit between GPUs and their NICs, "gpu:disk=node" that between
+ * two pools. Commas separate limits. Pure. */
 
 #include "plan/request.h"
 
-/* Adds the limits in text to the request. VERDICT_NONE, or VERDICT_INVALID_REQUEST when text is malformed. */
+/* Parses text, and adds its limits to the request. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict proximity_parse(const char *text, Request *r, Refusal *ret);
 
 /* Formats one limit: "gpu:disk=node". NULL: out of memory. */

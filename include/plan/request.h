@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The request of a caller. After request_check() accepted it, all values are within bounds. */
+/* A caller's request. request_check() checks that all values are within bounds. */
 
 #include "ledger/allocation.h"
 #include "model/locality.h"
 #include "model/numapolicy.h"
 
 #define REQUEST_POOLS_MAX   8U
-/* The most devices of a request, over all pools. A guest with root ports for more devices does not boot. */
+/* The most devices of a request, over all pools: a guest with root ports for more devices does not boot. */
 #define REQUEST_DEVICES_MAX 64U
 #define REQUEST_LIMITS_MAX  32U
-#define REQUEST_PAGE_MIN    4096U  /* bytes; the size of ordinary pages */
-#define REQUEST_PAGE_ARM    65536U /* the largest one of aarch64, as kernels for Grace have it */
+#define REQUEST_PAGE_MIN    4096U  /* bytes; ordinary pages of x86-64 */
+#define REQUEST_PAGE_ARM    65536U /* bytes; the largest ordinary pages of aarch64, which kernels for Grace use */
 
 typedef struct RequestPool {
         char *pool;
@@ -37,49 +37,49 @@ typedef struct RequestAttributes {
         VfAttributes attributes;
 } RequestAttributes;
 
-/* An exact device that the request names. It counts as one of the devices that the request wants of the pool. */
+/* A device that the caller has chosen by address. It is one of the devices that the request wants of the pool. */
 typedef struct RequestDevice {
         char *pool;
         PciAddress address;
 } RequestDevice;
 
 typedef struct Request {
-        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is the order of the guest slots. Services
-                                                 are included, as callers name them like pools */
+        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, in which the guest's slots are. Services too:
+                                                 callers name them like pools */
         size_t n_pools;
-        RequestPool services[REQUEST_POOLS_MAX]; /* set by request_for_hardware() */
+        RequestPool services[REQUEST_POOLS_MAX]; /* the services among the pools; set by request_for_hardware() */
         size_t n_services;
-        RequestDevice at[REQUEST_DEVICES_MAX]; /* each address at most once */
+        RequestDevice at[REQUEST_DEVICES_MAX]; /* each address once */
         size_t n_at;
-        RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot at most once */
+        RequestAttributes attributes[REQUEST_DEVICES_MAX]; /* each slot once */
         size_t n_attributes;
-        Region regions[ALLOCATION_REGIONS_MAX]; /* shared memory; the planner chooses the node */
+        Region regions[ALLOCATION_REGIONS_MAX]; /* shared memory; for new regions the planner chooses the node */
         size_t n_regions;
         unsigned cpus;                        /* vCPUs, each pinned to one host CPU; 0: no CPUs */
         uint64_t memory;                      /* bytes; 0 if and only if cpus is 0 */
         uint64_t page_size;                   /* bytes; 0: ordinary pages */
-        uint64_t base_page;                   /* size of ordinary pages; 0: REQUEST_PAGE_MIN. Set by the planner */
-        unsigned cells;                       /* guest NUMA cells; 0: as few as possible */
-        int host_nodes[ALLOCATION_CELLS_MAX]; /* ids of the exact host nodes of the guest, each once */
+        uint64_t base_page;                   /* bytes of an ordinary page; 0: REQUEST_PAGE_MIN. Set by the planner */
+        unsigned cells;                       /* number of guest NUMA cells; 0: as few as possible */
+        int host_nodes[ALLOCATION_CELLS_MAX]; /* ids of the host nodes that the caller has chosen, each once */
         size_t n_host_nodes;                  /* 0: the planner chooses the nodes */
         CpuSet cpus_from;                     /* the guest only gets CPUs of this set; empty: any CPUs */
-        CpuSet memory_from;  /* ids of nodes: each cell gets its memory from the nearest of these nodes; empty: from the
-                                node of its CPUs */
-        NumaPolicy numa;     /* a stricter policy of a pool overrides it for devices of the pool */
-        Proximity proximity; /* largest allowed distance between a GPU and its NIC */
+        CpuSet memory_from;  /* ids of nodes: each cell's memory comes from the nearest of them; empty: from the node of
+                                the cell's CPUs */
+        NumaPolicy numa;     /* policy for all pools that have no stricter one */
+        Proximity proximity; /* the largest distance between a GPU and its NIC */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        Confidential confidential; /* SNP or TDX: the guest's memory is encrypted */
-        GuestTopology topology;    /* invalid: mirror for more than one device if it fits, else flat */
-        uint32_t hold;             /* seconds of a lease; 0: prepare the devices at once */
+        Confidential confidential; /* SNP or TDX: the guest's memory shall be encrypted */
+        GuestTopology topology;    /* invalid: mirror if there are several devices and it fits, else flat */
+        uint32_t hold;             /* length of a lease in seconds; 0: no lease, prepare the devices at once */
         char *tag, *token;         /* Allocation.tag and .token; NULL: none */
         char *consumer;            /* Allocation.consumer; NULL: none */
-        uint32_t owner;            /* uid, valid when has_owner is set; a request for a mere plan may have none */
+        uint32_t owner;            /* uid, if has_owner is set. A request for a plan alone may have none */
         bool has_owner;
-        bool release_with_domain; /* release the allocation when the domain that used it has ended */
-        bool repeat;              /* only for Plan: count how often the request fits */
+        bool release_with_domain; /* release the allocation when a domain that used it has ended */
+        bool repeat;              /* for Plan only: count how often the request fits */
         bool no_fabric;           /* GPUs of pools with Fabric=yes need not be an NVLink partition */
-        bool force;               /* the boot VGA device and the console's card may be allocated too */
+        bool force;               /* allow the boot VGA device and the card of the console */
 } Request;
 
 /* Initializes a request: no devices, no CPUs, NUMA policy legacy, proximity any. */
@@ -90,7 +90,7 @@ void request_done(Request *r);
 /* Adds count devices of a pool; copies the name. 0, -ENOMEM, -E2BIG beyond REQUEST_POOLS_MAX, -EEXIST when the pool is
  * in the request already. */
 int request_add_pool(Request *r, const char *pool, unsigned count);
-/* Returns true when the request names the pool; *ret (or NULL) is its index. */
+/* Returns true when the request names the pool. *ret is its index; ret may be NULL. */
 bool request_find_pool(const Request *r, const char *pool, size_t *ret);
 /* Adds a limit; copies the names, which request_check() validates later. 0, -ENOMEM, -E2BIG beyond
  * REQUEST_LIMITS_MAX. */
@@ -109,17 +109,17 @@ int request_add_attributes(Request *r, const char *slot, const VfAttributes *att
  */
 Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t page_size, Refusal *ret);
 
-/* Formats the slot name of the index-th device of a pool, "gpu0" or "a100_0", in at most SLOT_NAME_MAX bytes. */
+/* Formats the name of slot `index` of a pool: "gpu0", "a100_0". */
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
-/* Returns true when the request of owner is the one that made allocation `a`: it has the token of `a`. */
+/* Returns true when this request of owner is a repetition of the one that made `a`: it has the same token. */
 bool request_is_again(const Request *r, uint32_t owner, const Allocation *a);
 
-/* Returns true when the caller has chosen exact devices, nodes or CPUs. */
+/* Returns true when the request names exact devices, nodes or CPUs. */
 bool request_is_exact(const Request *r);
 
-/* Returns the page size of the request's memory, in bytes. */
+/* Returns the page size of the guest's memory in bytes, also for ordinary pages. */
 uint64_t request_page(const Request *r);
 
 /*
@@ -128,6 +128,5 @@ uint64_t request_page(const Request *r);
  */
 Request request_for_hardware(const Request *r, const Config *config);
 
-/* Checks the bounds and the consistency of the request that need no inventory. VERDICT_NONE or
- * VERDICT_INVALID_REQUEST. */
+/* Checks all that needs no inventory: bounds and contradictions. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict request_check(const Request *r, Refusal *ret);

@@ -1,28 +1,30 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The score of a plan, and why one plan is better than another. Pure. */
+/* The score of a plan, and why a plan is better than another one. Pure. */
 
 #include <stdbool.h>
 
-/* Scores are compared member by member from the top; less is better. */
+/* A plan is better if the first member in which two scores differ is smaller. */
 typedef struct Score {
-        unsigned numa_nodes;     /* number of host NUMA nodes used */
-        unsigned off_node;       /* devices on other or unknown nodes, except the NICs of GPUs */
-        unsigned remote;         /* those devices of off_node that are on a known node */
-        unsigned worst_distance; /* largest Distance of a GPU-NIC pair */
-        unsigned total_distance; /* sum of distances over the GPU-NIC pairs */
-        unsigned nic_off_node;   /* NICs of GPUs on other or unknown nodes */
-        unsigned gpu_distance;   /* sum of distances over all pairs of GPUs */
-        unsigned node_distance;  /* sum of SLIT distances over all pairs of nodes used */
-        unsigned spoiled;        /* for a request without devices: free devices on the nodes used */
-        unsigned held;           /* free devices that are only held because of their IOMMU group; see below */
-        unsigned left_over; /* physical devices left free or held on the switches of chosen physical devices, plus those
-                               on their nodes; a device on such a switch therefore counts twice */
-        unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread should avoid; see below */
-        unsigned vf_left;   /* VFs left free or held on the PFs of chosen VFs from pools with VfPlacement=pack */
-        unsigned broken;    /* GPUs in the larger NVLink partitions that are wholly free now and that the choice would
-                               break, summed up */
+        unsigned numa_nodes;     /* host NUMA nodes that the guest is on */
+        unsigned off_node;       /* devices on other or unknown NUMA nodes, except NICs of GPUs */
+        unsigned remote;         /* the devices of off_node whose node is known */
+        unsigned worst_distance; /* the largest distance between a GPU and its NIC */
+        unsigned total_distance; /* sum of the distances between GPUs and their NICs */
+        unsigned nic_off_node;   /* NICs of GPUs on other or unknown NUMA nodes */
+        unsigned gpu_distance;   /* sum of the distances between all GPUs */
+        unsigned node_distance;  /* sum of the SLIT distances between all nodes of the guest */
+        unsigned spoiled; /* if the request has no devices: free devices on the guest's nodes, which later guests will
+                             miss */
+        unsigned held; /* free devices that nobody else can get because they share an IOMMU group with a chosen one; see
+                          below */
+        unsigned left_over; /* physical devices that stay free or held on the switches of chosen physical devices, plus
+                               those on their NUMA nodes: a device on such a switch counts twice */
+        unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread wants to avoid; see below */
+        unsigned vf_left;   /* VFs that stay free or held on the PFs of chosen VFs of pools with VfPlacement=pack */
+        unsigned
+                broken; /* sum of the GPUs of larger NVLink partitions that are whole now and would not be afterwards */
 } Score;
 
 /*
@@ -60,7 +62,7 @@ const char *score_member_to_string(ScoreMember m);
 unsigned score_get(const Score *s, ScoreMember m);
 
 int score_compare(const Score *a, const Score *b);
-/* Returns the first member in which the scores `a` and `b` differ, or _SCORE_MEMBER_MAX. */
+/* Returns the first member in which two scores differ; _SCORE_MEMBER_MAX: they are equal. */
 ScoreMember score_difference(const Score *a, const Score *b);
-/* Returns a sentence that says why winner is better than loser. The caller frees. NULL: out of memory. */
+/* Returns a sentence: why winner is better than loser. The caller frees. NULL: out of memory. */
 char *score_explain(const Score *winner, const Score *loser);

@@ -5,14 +5,17 @@
 
 #include "plan/plan.h"
 
-/* Checks that the PF can have count VFs. A PF of mlx4_core can only have the number that the driver's module options
- * say. */
+/*
+ * Checks that the PF can have this number of VFs. A PF of mlx4_core only has the number in the driver's module options.
+ */
 Verdict plan_check_pf(const HostView *view, const PciDevice *pf, unsigned count, Refusal *ret);
 /* Checks that no allocation has the PF. */
 Verdict plan_check_pf_free(const HostView *view, const PciDevice *pf, Refusal *ret);
-/* Checks that a pool wants VFs on the PF, and that no other program manages them. */
+/*
+ * Checks that a pool wants VFs on the PF, and that the pool leaves them to the daemon (no VirtualFunctions=external).
+ */
 Verdict plan_check_pf_pool(const HostView *view, const PciDevice *pf, Refusal *ret);
-/* Checks that the VFs of the PF can be removed: none is allocated, quarantined or bound to a host driver. */
+/* Checks that the VFs of the PF can be removed: none is allocated, in quarantine or bound to a host driver. */
 Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *ret);
 
 /*

@@ -20,7 +20,7 @@ typedef struct Replay Replay;
  * (caller frees) is a sentence.
  */
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem);
-/* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. */
+/* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. Call it once. */
 int replay_take_fd(Replay *r);
 Replay *replay_free(Replay *r);
 DEFINE_CLEANUP(Replay *, replay_free)
@@ -34,7 +34,7 @@ int tree_unpack(const char *file, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
-        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses without hashing them */
+        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses as they are, not as hashes */
 } SnapshotFlags;
 
 /*

@@ -14,8 +14,8 @@
 typedef struct Gres {
         const char *pool; /* borrowed from the description */
         char *type;       /* "h100" if all devices of the pool are GPUs of that model, or NULL */
-        unsigned total;   /* devices, or slots of a service */
-        unsigned healthy; /* devices in service, allocated or not */
+        unsigned total;   /* devices of the pool, or slots of the service */
+        unsigned healthy; /* devices in service, whether allocated or not, or slots of the service */
 } Gres;
 
 typedef struct GresList {
@@ -34,7 +34,7 @@ int gres_list_new(json_object *description, GresList *ret);
 void gres_list_done(GresList *list);
 #define _cleanup_gres_list_ _cleanup_(gres_list_done)
 
-/* Counts the devices of this allocation as not in service, because its job has ended and it cannot be released. */
+/* Subtracts the devices of this allocation from the healthy ones: its job has ended, but it cannot be released. */
 void gres_list_withhold(GresList *list, json_object *description, const char *allocation);
 
 /* Formats the list as a Gres= of slurm.conf: "vmgpu:h100:8,vmib-vf:64"; "" without pools. The caller frees; NULL when

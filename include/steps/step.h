@@ -2,10 +2,10 @@
 #pragma once
 
 /*
- * The changes to hardware as an ordered list of single steps. The functions below make the list, and host/executor.h
- * runs it. A step is a kind, and the values that the kind needs: each names the state that the step reaches, and for an
- * undo the state before it. A reset has no undo. A step whose state is already reached is skipped, so a list can be run
- * again after a crash.
+ * The changes to hardware, as an ordered list of single steps. The functions below make the list, and host/executor.h
+ * runs it. A step has a kind, and the values for this kind: the state that the step reaches, and for its undo the state
+ * before. A reset has no undo. A step whose state is already reached is skipped, so a list can be run again after a
+ * crash.
  */
 
 #include "config/config.h"
@@ -13,31 +13,31 @@
 
 typedef enum StepKind {
         STEP_OVERRIDE,   /* set driver_override */
-        STEP_UNBIND,     /* unbind the device from a driver */
+        STEP_UNBIND,     /* unbind the device from its driver */
         STEP_RUNTIME_PM, /* set power/control: "on" or "auto" */
         STEP_D3COLD,     /* set d3cold_allowed */
         STEP_BIND,       /* write drivers_probe until the device is bound to the driver; its driver_override is set */
         STEP_AUTOPROBE,  /* set sriov_drivers_autoprobe */
-        STEP_SAVE_VF_STATE,        /* record the attributes of the VF for an undo; changes nothing */
-        STEP_REMOVE_VFS,           /* set sriov_numvfs from a count to 0; the VFs are unbound already */
-        STEP_NUMVFS,               /* set sriov_numvfs from 0 to a count */
-        STEP_RESET,                /* reset through sysfs */
-        STEP_CHECK,                /* check that config space answers, and compare the count of fatal errors */
-        STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores those that were found */
+        STEP_SAVE_VF_STATE, /* record the attributes of the VF for an undo; changes nothing */
+        STEP_REMOVE_VFS,    /* set sriov_numvfs from a count to 0; an earlier step has unbound the VFs */
+        STEP_NUMVFS,        /* set sriov_numvfs from 0 to a count */
+        STEP_RESET,         /* reset the device through sysfs */
+        STEP_CHECK, /* check that the device's config space answers and that its count of fatal errors has not grown */
+        STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores the attributes from before */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
         STEP_CLEAN,                /* run the cleaner of a pool once for all devices of the pool in this list */
         STEP_STOP_SERVICE,         /* stop the systemd unit if it is active; device is one that the unit may use */
-        STEP_START_SERVICE,        /* start the unit again if this list or an earlier one stopped it */
+        STEP_START_SERVICE,        /* start the unit again if this list, or the list of an earlier job, stopped it */
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
         STEP_MAKE_REGION,          /* create the shared memory region on its node */
         STEP_REMOVE_REGION,        /* wipe and remove the shared memory region */
         STEP_FIND_PORTS, /* find a free port in the domain for the device of each STEP_PLUG; if there is no domain, the
                             STEP_PLUG steps do nothing */
         STEP_PLUG,       /* attach the device to the domain */
-        STEP_UNPLUG,     /* detach the device from the domain; done if the domain does not have it */
-        STEP_VGPU,       /* create or remove a vGPU, of a VF or as a mediated device */
+        STEP_UNPLUG,     /* detach the device from the domain; nothing to do if the domain does not have the device */
+        STEP_VGPU,       /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
         STEP_CHECK_UNUSED, /* wait until no process has the device, on its VFIO driver, open. With may_lack, check once
                               and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
@@ -51,15 +51,16 @@ typedef enum StepKind {
 
 #define STEP_VF_UNKNOWN (~0U)
 
-/* The strings belong to the list that has the step. */
+/* One step. The strings belong to the StepList that has the step. */
 typedef struct Step {
         StepKind kind;
-        PciAddress device; /* not of steps for shared memory or a partition */
-        /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: when the step fails as step_may_lack() says, the
-         * earlier steps stay done. The step does not wait for a device and holds no lock of it. */
+        PciAddress device; /* not set in steps for a service, shared memory or a partition */
+        /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: if the step fails for a reason that
+         * step_may_lack() accepts, the earlier steps are not undone. The step only asks about its device, and holds no
+         * lock of it. */
         bool may_lack;
         bool skipped;   /* the job found at its start that this step is not needed */
-        unsigned chain; /* number of the chain, from 1, set by steps_set_chains(); 0 for a step that runs alone */
+        unsigned chain; /* number of the chain, from 1 on (steps_set_chains()); 0: the step runs alone */
         union {
                 struct {                       /* STEP_OVERRIDE */
                         const char *from, *to; /* NULL: not set */
@@ -78,19 +79,19 @@ typedef struct Step {
                 unsigned count;               /* STEP_REMOVE_VFS, STEP_NUMVFS: the number of VFs */
                 struct {                      /* STEP_RESET */
                         ResetMethod method;   /* written to reset_method first, unless it is RESET_METHOD_DEFAULT */
-                        const char *before;   /* written to reset_method afterwards; NULL: nothing is */
-                        bool may_lack_method; /* the device may have no reset method */
+                        const char *before;   /* written to reset_method after the reset; NULL: nothing */
+                        bool may_lack_method; /* the step also succeeds if the device has no reset method */
                         bool may_stay;        /* the step also succeeds if no reset method works */
-                        bool checks_closed;   /* as of STEP_UNBIND */
+                        bool checks_closed;   /* as in STEP_UNBIND */
                 } reset;
                 struct { /* STEP_CHECK */
                         bool compares;
-                        uint32_t fatal; /* fails when the device has had more fatal errors by now */
+                        uint32_t fatal; /* the step fails if the device has had more fatal errors than this */
                 } check;
                 struct {                /* STEP_SAVE_VF_STATE and the steps that set attributes; device is the PF */
                         unsigned index; /* STEP_VF_UNKNOWN makes the step fail */
                         VfAttributes attributes;
-                        PciAddress address; /* only of STEP_RESTORE */
+                        PciAddress address; /* address of the VF; only set in STEP_RESTORE */
                 } vf;
                 struct { /* STEP_CLEAN */
                         const char *pool, *command;
@@ -98,11 +99,11 @@ typedef struct Step {
                 const char *service; /* STEP_STOP_SERVICE, STEP_START_SERVICE: the systemd unit */
                 struct {             /* STEP_MAKE_REGION, STEP_REMOVE_REGION */
                         Region region;
-                        const char *group; /* may read and write it; NULL: none */
+                        const char *group; /* Unix group that may read and write the memory; NULL: none */
                 } memory;
                 struct {                     /* STEP_FIND_PORTS, STEP_PLUG, STEP_UNPLUG */
-                        const char *domain;  /* its UUID */
-                        const char *hostdev; /* text of the <hostdev>; not of STEP_FIND_PORTS */
+                        const char *domain;  /* UUID of the domain */
+                        const char *hostdev; /* text of the <hostdev>; not set in STEP_FIND_PORTS */
                 } plug;
                 struct { /* STEP_VGPU */
                         bool wanted;
@@ -120,7 +121,7 @@ typedef struct Step {
 
 typedef enum StepSubject {
         STEP_OF_DEVICE,
-        STEP_OF_ATTRIBUTES, /* of a VF */
+        STEP_OF_ATTRIBUTES, /* on an attribute of a VF */
         STEP_OF_SERVICE,
         STEP_OF_REGION,
         STEP_OF_PARTITION,
@@ -128,23 +129,23 @@ typedef enum StepSubject {
 
 typedef enum StepLimit {
         STEP_LIMIT_JOB,      /* JobTimeoutSec= */
-        STEP_LIMIT_SLOW,     /* a multiple of it */
+        STEP_LIMIT_SLOW,     /* a multiple of JobTimeoutSec= */
         STEP_LIMIT_QUESTION, /* at least StepList.question_sec */
 } StepLimit;
 
 typedef enum StepFailure {
         STEP_FAILS_RUN,
-        STEP_FAILS_DEVICE, /* the device gets no further steps, and the run continues. The step is not undone */
-        STEP_FAILS_ALONE,  /* only reported; the step is not undone */
+        STEP_FAILS_DEVICE, /* no more steps for the device, the other steps are done. The step is not undone */
+        STEP_FAILS_ALONE,  /* the failure is only reported; the step is not undone */
 } StepFailure;
 
-/* What is the same for all steps of a kind, except how they are run and undone (host/executor-run.h). */
+/* The properties that all steps of a kind share. How they are run and undone is in host/executor-run.h. */
 typedef struct StepProperties {
         StepSubject subject;
         StepLimit limit;
         StepFailure failure;
         bool alone;         /* runs alone; see steps_set_chains() */
-        uint8_t strings[2]; /* offsets in Step; 0: none */
+        uint8_t strings[2]; /* offsets in Step of the strings that the list owns; 0: none */
 } StepProperties;
 extern const StepProperties step_properties[_STEP_KIND_MAX];
 
@@ -177,7 +178,7 @@ static inline PciAddress step_failed_device(const Step *s) {
 typedef struct StepList {
         Step *steps;
         size_t n;
-        char **strings; /* of the steps */
+        char **strings; /* the strings of all steps, which the list owns */
         size_t n_strings;
         bool lacks_memory;          /* a step or a string could not be added */
         bool skips_missing_devices; /* steps for a device that has left the node count as done */
@@ -202,28 +203,28 @@ typedef struct StepList {
 StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
-/* Adds the step with copies of its strings. Failure is noted in lacks_memory, which the functions below return as
- * -ENOMEM. */
+/* Adds the step with copies of its strings. If memory runs out, sets lacks_memory, and the function that makes the list
+ * returns -ENOMEM. */
 void step_list_add(StepList *l, Step s);
 /* Replaces *s, which may be NULL, by a copy that the list owns. */
 void step_list_own(StepList *l, const char **s);
-/* Returns 0 or -ENOMEM. */
+/* Returns -ENOMEM if lacks_memory is set, otherwise 0. */
 int step_list_result(const StepList *l);
-/* Sets *ret to the list, or frees it when it lacks steps. 0 or -ENOMEM. */
+/* Sets *ret to the list and returns 0. If lacks_memory is set, frees the list and returns -ENOMEM. */
 int step_list_finish(StepList *l, StepList **ret);
 void step_list_remove(StepList *l, size_t i);
 /* Moves the steps from index first to the end of the list to the position `to`, which is at most first. */
 void step_list_move(StepList *l, size_t first, size_t to);
-/* Adds the devices of the steps to the array, sorts it and removes duplicates. 0 or -ENOMEM. */
+/* Adds the devices of the steps to the array, sorts the array and removes duplicates. Returns 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
- * parallel. Devices share a chain when the kernel serialises their steps, or when their order matters: the functions of
- * a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below one bridge,
- * because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
+ * parallel. Two devices share a chain when the kernel serialises their steps, or when the order of their steps matters:
+ * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below
+ * one bridge, because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
  *
- * Step.chain is 0 for steps that run alone: they have no device, act on several devices at once, or act on the domain
+ * Step.chain is 0 for a step that runs alone: it has no device, acts on several devices at once, or acts on the domain
  * of a guest. A step that runs alone begins when all steps before it have ended, and ends before any step after it
  * begins.
  *
@@ -231,129 +232,115 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
  */
 int steps_set_chains(StepList *l, const Inventory *inv);
 /*
- * Returns the seconds after which a step is given up: JobTimeoutSec=, or three times that for two kinds of steps.
- * During a reset, the kernel polls up to 65.5 s with each reset method in turn (pci_dev_wait() in drivers/pci/pci.c).
- * The number of VFs can be changed for one PF at a time only (pci_rescan_remove_lock). A step that asks Fabric Manager,
- * libvirt or NVIDIA's library has at least StepList.question_sec.
+ * Returns the number of seconds after which the step is given up: JobTimeoutSec=, or three times that for two kinds of
+ * steps. One is a reset, during which the kernel polls up to 65.5 s with each reset method in turn (pci_dev_wait() in
+ * drivers/pci/pci.c). The other is a change of the number of VFs, for which the kernel serves one PF at a time
+ * (pci_rescan_remove_lock). A step that asks Fabric Manager, libvirt or NVIDIA's library has at least
+ * StepList.question_sec.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* Returns the index after the part of the list that begins with the step first. A part has either steps that run alone,
- * one after the other, or steps of chains. */
+/* Returns the index after the end of the part of the list that begins with the step at index first. A part has either
+ * steps that run alone, one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
-/* Returns the seconds after which all steps of the list have been done or given up. */
+/* Returns the number of seconds after which every step of the list is done or given up. */
 unsigned step_list_timeout_sec(const StepList *l);
 
 /* Returns the step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
 char *step_describe(const Step *s);
 
-/*
- * Makes the steps that bind all devices of an allocation, from their state in inv, to their VFIO driver: keep them out
- * of D3, set all overrides, unbind all, set VF attributes, then bind all. VFs of a running domain keep their
- * attributes. A VF with a vGPU keeps its driver and override, and its vGPU is created last. 0 or -ENOMEM.
- */
+/* Makes the steps that bind all devices of an allocation, from their state in inv, to their VFIO driver: first forbid
+ * D3, then set all overrides, unbind all, set VF attributes, and bind all. VFs of a running domain keep their
+ * attributes. A VF with a vGPU keeps its driver and override, and its vGPU is created last. Returns 0 or -ENOMEM. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * Makes the steps that return all devices, from their state in inv, to their prior driver, override and power
- * management; a device that stays on a VFIO driver is kept out of D3. scrub: first reset and check the devices that a
- * guest may have had; a device that fails is quarantined and keeps its driver, and the others continue. A device on any
- * host driver counts as returned. Devices that are gone, or whose address another card has, are skipped, even if they
- * disappear while the steps run. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there. vGPUs are
- * removed first, because that fails while a process has one open. 0 or -ENOMEM.
+ * Makes the steps that return all devices, from their state in inv, to their driver, override and power management from
+ * before the allocation. A device that stays on a VFIO driver is kept out of D3.
+ *
+ * scrub: first reset and check the devices that a guest may have had. A device that fails is quarantined and keeps its
+ * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
+ *
+ * A device on any host driver counts as returned. Devices that are missing, or whose address another card has, are
+ * skipped, also if they disappear while the steps run. vGPUs are removed first, because the removal fails while a
+ * process has one open. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
-/*
- * Extends steps, made by steps_prepare() for the n devices at these addresses of a: finds ports before all other steps,
- * and plugs the devices in after them. hostdevs: the text of the <hostdev> of each device, without a guest address.
- * uuid: of the domain. 0 or -ENOMEM.
- */
+/* Extends steps, which steps_prepare() made for the n devices of a: finds ports before all other steps, and plugs the
+ * devices in after them. hostdevs: the text of the <hostdev> of each device, without a guest address. uuid: the UUID of
+ * the domain. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
-/*
- * Extends steps, made by steps_release() for part: before all other steps, the domain releases the devices, and no
- * process may have a device of part open. Otherwise as steps_plug().
- */
+/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and a
+ * check finds that no process has a device of part open. The other arguments are those of steps_plug(). Returns 0 or
+ * -ENOMEM. */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
-/*
- * Extends steps, made by steps_prepare(): first stops the services that StopServices= names for the pools of the
- * devices to unbind, then checks that the devices are idle, and at the end starts the services in reverse order. 0 or
- * -ENOMEM.
- */
+/* Extends steps, which steps_prepare() made: first stops the services in StopServices= of the pools whose devices are
+ * unbound, then checks that the devices are idle, and at the end starts the services in reverse order. Returns 0 or
+ * -ENOMEM. */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
-/*
- * Extends steps, made by steps_release(): resets the devices as ResetMethod= and AllowNoReset= of their pools say. A
- * companion is reset by any method and needs none: its card is reset through the assigned function. 0 or -ENOMEM.
- */
+/* Extends steps, which steps_release() made: resets the devices as ResetMethod= and AllowNoReset= of their pools say. A
+ * companion may be reset by any method or by none, because the reset of the assigned function also resets its card.
+ * Returns 0 or -ENOMEM. */
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
-/*
- * Extends steps, made by steps_release(): runs the cleaner of the pool for its devices right after all devices were
- * checked. A device that cannot be cleaned is quarantined. 0 or -ENOMEM.
- */
+/* Extends steps, which steps_release() made: runs CleanerCommand= of each pool for the pool's devices, right after all
+ * devices were checked. A device that cannot be cleaned is quarantined. Returns 0 or -ENOMEM. */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
-/*
- * Extends steps, made by steps_release(), for NVIDIA GPUs that return to the host's driver: turns persistence mode on
- * again, which the driver forgets at the unbind, and, with check, asks the driver about the health of the GPU. A GPU
- * that fails the check is quarantined. 0 or -ENOMEM.
- */
+/* Extends steps, which steps_release() made, for NVIDIA GPUs that return to NVIDIA's driver: turns on persistence mode
+ * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
+ * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
-/*
- * Extends steps, made by steps_prepare(), after all other extensions: each device is checked before the first write, by
- * StepList.checks_health if it is bound by the steps, otherwise by a step of its own. 0 or -ENOMEM.
- */
+/* Extends steps, which steps_prepare() made; call it after all other extensions. The health of each device is checked
+ * before the first write: by StepList.checks_health if the steps bind the device, otherwise by a STEP_CHECK_HEALTH.
+ * Returns 0 or -ENOMEM. */
 int steps_check_health(const Allocation *a, StepList *steps);
-/*
- * steps_make_regions() creates the shared memory of the allocation before all other steps, because that takes longest
- * and fails most often. steps_remove_regions() removes the shared memory at the end. 0 or -ENOMEM.
- */
+/* steps_make_regions() adds steps that create the shared memory of the allocation, before all other steps, because that
+ * takes longest and fails most often. steps_remove_regions() adds steps at the end that remove the shared memory.
+ * Return 0 or -ENOMEM. */
 int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 /*
- * With Manager= in the configuration: steps_activate() activates the allocation's NVLink partition after all other
- * steps, when the GPUs are bound; steps_deactivate() deactivates it before all other steps. again: a guest may have the
- * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
- * without the partition where step_may_lack() allows it. 0 or -ENOMEM.
+ * Do nothing without Manager= in the configuration. steps_activate() adds a step that activates the allocation's NVLink
+ * partition after all other steps, when the GPUs are bound. steps_deactivate() adds a step that deactivates the
+ * partition before all other steps. again: a guest may have the GPUs. Then the partition is activated only if no
+ * process has a device of the allocation open, and the job succeeds without the partition where step_may_lack() allows
+ * it. Return 0 or -ENOMEM.
  */
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
-/* Returns true if the job still succeeds when the step fails with this negative errno: the step and those after it are
- * left out, and the earlier ones stay done. The causes are that a process has a device open or may have one open, and
- * that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
+/* Returns true if the job still succeeds when the step fails with this negative errno. The step and the steps after it
+ * are then left out, and the earlier steps stay done. Such a failure means that a process has, or may have, a device
+ * open; or that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
 bool step_may_lack(const Step *s, int error);
-/* Adds a STEP_CHECK_UNUSED for each device of `a`. 0 or -ENOMEM. */
+/* Adds a STEP_CHECK_UNUSED for each device of `a`. Returns 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
 bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
- * Makes the steps that change the number of VFs of pf from that in inv to count: turn autoprobe off, unbind and remove
- * the existing VFs, create count VFs, and set the attributes (count of them, or NULL) that the PF offers. If pf has
- * count VFs already, only the attributes are set. The undo creates the old VFs again with their drivers and overrides;
- * their IOMMU group, MAC and GUID may differ. 0 or -ENOMEM.
+ * Makes the steps that change the number of VFs of pf, from the number in inv to count: turn autoprobe off, unbind and
+ * remove the existing VFs, create count VFs, and set those attributes that the PF offers. attributes: one for each new
+ * VF, or NULL. If pf has count VFs already, only the attributes are set. The undo creates the old VFs again with their
+ * drivers and overrides; their IOMMU group, MAC and GUID may differ. Returns 0 or -ENOMEM.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
-/* Returns the cause and the remedy for a negative errno of a step without attributes: static sentences that start in
- * lower case. NULL for an unknown error. */
+/* Returns the cause and the remedy for a negative errno with which a step failed that sets no attributes. They are
+ * static sentences that start in lower case. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
-/*
- * Returns a sentence with the cause and the remedy for a negative errno of a step. found: the attributes that the VF
- * had before, NULL for steps without attributes. The caller frees; NULL when out of memory.
- */
+/* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. found: the
+ * attributes that the VF had before; NULL for a step without attributes. The caller frees the sentence; NULL when out
+ * of memory. */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
-/* Returns a sentence that names what is not restored after the undo of the step failed with a negative errno. The
- * caller frees; NULL when out of memory. */
+/* Returns a sentence that names what stays changed because the undo of the step failed with a negative errno. The
+ * caller frees the sentence; NULL when out of memory. */
 char *step_undo_failure(const Step *s, int error);
-/* As step_failure() for a STEP_CLEAN whose command ended with status: the exit status, or 128 plus the number of a
- * signal. */
+/* As step_failure(), for a STEP_CLEAN whose command failed. status: the exit status of the command, or 128 plus the
+ * number of the signal that ended it. */
 char *step_failure_with_status(const Step *s, int status);
-/*
- * As step_failure() for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the
- * network interface of the VF's representor, NULL when unknown.
- */
+/* As step_failure(), for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the
+ * network interface that represents the VF on the host; NULL when unknown. */
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);
-/*
- * Returns a static sentence about what else in the kernel blocks while the step hangs. NULL when only the step's device
- * is affected.
- */
+/* Returns a static sentence about what else in the kernel blocks while the step hangs. NULL when the hang affects only
+ * the step's device. */
 const char *step_hang(const Step *s);

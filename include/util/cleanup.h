@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Automatic cleanup of local variables. A destructor takes a pointer (NULL is allowed) and returns NULL of the same
- * type; DEFINE_CLEANUP() makes a cleanup function of it. A local marked _cleanup_(x) is released whenever its scope
- * ends, unless TAKE_PTR() took its value.
- */
+/* Automatic cleanup of local variables. A destructor takes a pointer, which may be NULL, and returns a NULL pointer of
+ * the same type; DEFINE_CLEANUP() makes a cleanup function from it. A local variable marked _cleanup_(x) is freed by x
+ * when its scope ends, unless TAKE_PTR() has taken its value. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -21,9 +19,8 @@
 #define _unused_        __attribute__((unused))
 
 #define ELEMENTSOF(x)          (sizeof(x) / sizeof((x)[0]))
-/*
- * Each argument is evaluated once. __COUNTER__ makes the variable names unique, so that MAX() and MIN() can be nested.
- */
+/* Return the larger and the smaller argument. Each argument is evaluated once. __COUNTER__ makes the variable names
+ * unique, so that MAX() and MIN() can be nested. */
 #define MAX(a, b)              PICK_ONE_(a, >, b, __COUNTER__)
 #define MIN(a, b)              PICK_ONE_(a, <, b, __COUNTER__)
 #define PICK_ONE_(a, op, b, n) PICK_ONE_NAMED_(a, op, b, n)
@@ -68,7 +65,7 @@ static inline bool streq(const char *a, const char *b) {
         return strcmp(a, b) == 0;
 }
 
-/* As streq(), but NULL equals only NULL. */
+/* As streq(), but either string may be NULL. NULL equals only NULL. */
 static inline bool streq_ptr(const char *a, const char *b) {
         return a && b ? streq(a, b) : a == b;
 }

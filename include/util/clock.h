@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Clocks of the kernel, in microseconds. */
+/* The clocks of the kernel. */
 
 #include <stdint.h>
 #include <time.h>

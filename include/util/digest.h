@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* A cheap digest to detect changed values: FNV-1a, 64 bits. Not collision-resistant against chosen input. */
+/* A fast digest by which changed values are detected: FNV-1a, 64 bits. An attacker who chooses the input can make two
+ * values with the same digest. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -15,7 +16,8 @@ static inline uint64_t digest_bytes(uint64_t digest, const void *data, size_t si
         return digest;
 }
 
-/* Also digests the terminating NUL, so that "ab" + "c" and "a" + "bc" differ. NULL counts as "". */
+/* Adds the string with its terminating NUL to the digest, so that "ab" + "c" and "a" + "bc" differ. NULL counts as "".
+ *  */
 static inline uint64_t digest_string(uint64_t digest, const char *s) {
         return digest_bytes(digest, s ? s : "", strlen(s ? s : "") + 1);
 }

@@ -3,23 +3,22 @@
 
 /*
  * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
- * otherwise to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
- * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.h
- * logs these writes; other files of util/ and the pure rooms do not log. No function waits for a reader of the
- * messages. Messages that do not fit are dropped, and a later message gives their number.
+ * otherwise they go to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
+ * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.c
+ * logs these writes; the other files of util/ and the pure rooms do not log. No function here waits for a slow reader:
+ * a message for which the journal or the pipe has no room is dropped, and a later message gives the number of dropped
+ * messages.
  */
 
 #include <syslog.h>
 
 #include "util/cleanup.h"
 
-/*
- * Journal fields of a message; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
- * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=.
- */
+/* Journal fields of a message; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
+ * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=. */
 typedef struct LogFields {
         const char *id;     /* MESSAGE_* of util/messages.h */
-        const char *event;  /* the kind of event, for log_event() */
+        const char *event;  /* the kind of event; set only for log_event() */
         const char *device; /* a PCI address, or several separated by ", ": the entry then repeats the field */
         const char *allocation;
         const char *step;
@@ -45,18 +44,16 @@ int log_max_level(void);
 /* The default is LOG_TARGET_AUTO. */
 void log_set_target(LogTarget target);
 LogTarget log_target(void);
-/* Has print() print the messages that go to stderr, for a program whose messages a person reads. */
+/* Passes the messages for stderr to print() instead. For a program whose messages a person reads. */
 void log_set_printer(void (*print)(const char *message));
 
-/* Convert between levels and their names in syslog(3), "emerg" to "debug". -EINVAL for other text; NULL for other
- * numbers. */
+/* Convert between levels and their names in syslog(3), "emerg" to "debug". log_level_from_string() returns -EINVAL for
+ * other text, log_level_to_string() NULL for other numbers. */
 int log_level_from_string(const char *s);
 const char *log_level_to_string(int level);
 
-/*
- * Logs a message. error: 0, or a negative errno for %m in format. Returns error, so that callers can write "return
- * log_error_errno(r, ...)".
- */
+/* Logs a message. error: 0, or a negative errno for %m in format. Returns error, so that callers can write "return
+ * log_error_errno(r, ...)". */
 int log_internal(int level, int error, const LogFields *fields, const char *format, ...) _printf_(4, 5);
 
 #define log_full(level, error, fields, ...) log_internal((level), (error), (fields), __VA_ARGS__)
@@ -68,8 +65,6 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 #define log_error(...)                      log_internal(LOG_ERR, 0, NULL, __VA_ARGS__)
 #define log_error_errno(error, ...)         log_internal(LOG_ERR, (error), NULL, __VA_ARGS__)
 
-/*
- * Sends an event to the journal, where 'passthroughctl history' finds it. The maximum level and the target do not
- * suppress it. If the target is not the journal, the message also goes to the target, as log_internal() sends it.
- */
+/* Sends an event to the journal, where 'passthroughctl history' finds it, whatever the maximum level and the target
+ * are. If the target is not the journal, the message is also sent to the target, as by log_internal(). */
 void log_event(int level, const LogFields *fields, const char *message);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Journal message ids: first events that an admin has to act on, then device events. conf/passthroughd.catalog explains
- * each id and its remedy.
- */
+/* Journal message ids: first events that an admin has to act on, then device events. conf/passthroughd.catalog explains
+ * each id and its remedy. */
 
 #define MESSAGE_CONFIG_LINE    "51ca76fe291d44f1a53287d55bd24f0c" /* a line of the configuration is ignored */
 #define MESSAGE_NONE_OFFERED   "9bae8991a60c45489e8dec9f47e92d90" /* no device is offered until a line is fixed */

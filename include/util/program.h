@@ -5,14 +5,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Builds the path of a file from its path relative to the directory of this program. The file need not exist. 0 or a
- * negative errno. */
+/* Builds an absolute path from a path relative to the directory of this program. The file need not exist. Returns 0 or
+ * a negative errno. */
 int program_path(const char *relative, char ret[static PATH_MAX]);
 
-/*
- * Finds the path of another program of this package: in the directory of this program (in a build tree) or in
- * ../libexec (when installed). 0 or a negative errno.
- */
+/* Finds another program of this package: in the directory of this program (in a build tree), or in ../libexec (when
+ * installed). Sets ret to its path. Returns 0 or a negative errno. */
 int program_find(const char *name, char ret[static PATH_MAX]);
 
 /* A command-line option, with or without a value. */
@@ -24,9 +22,7 @@ typedef struct ProgramOption {
 } ProgramOption;
 #define PROGRAM_OPTIONS_MAX 5U
 
-/*
- * Reads the arguments of a program that systemd starts: --help, --version and n options. Returns -1 when the program is
- * to continue, otherwise its exit status.
- */
+/* Reads the arguments of a program that systemd starts: --help, --version and the n options. Returns -1 when the
+ * program has to continue. Otherwise the program has to exit with the returned status. */
 int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const ProgramOption *options,
                            size_t n);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * All access to the machine: every fact is read and every effect is written below one root directory with sys/, proc/
- * and dev/. On a real node the root is "/". Symbolic links are resolved inside the root.
- */
+/* All access to the machine: every fact is read, and every change is written, below one root directory with sys/, proc/
+ * and dev/. On a real node the root is "/". Symbolic links are resolved inside the root. */
 
 #include "util/cleanup.h"
 
@@ -13,18 +11,18 @@
 
 typedef struct Sysfs Sysfs;
 
-/* Opens the root directory at the path root. The caller owns *ret. 0 or negative errno. */
+/* Opens the root directory at the path root. The caller owns *ret. Returns 0 or a negative errno. */
 int sysfs_new(const char *root, Sysfs **ret);
-/* As sysfs_new(), for a recorded machine. Its directory belongs to a user, who may have replaced an attribute by a FIFO
- * or a terminal. So opening and reading a file never block. */
+/* As sysfs_new(), for a recorded machine. Opening and reading a file below the root never block, because a user owns
+ * the directory and may have replaced an attribute by a FIFO or a terminal. */
 int sysfs_new_recorded(const char *root, Sysfs **ret);
-/* Opens the root of fs again, after a child process has closed the descriptors that it inherited. */
+/* Opens the root of fs again, for a child process that has closed all descriptors that it inherited. */
 int sysfs_reopen(const Sysfs *fs, Sysfs **ret);
 Sysfs *sysfs_free(Sysfs *fs);
 DEFINE_CLEANUP(Sysfs *, sysfs_free)
 
-/* Returns the path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that need a path
- * (libpci). */
+/* Returns the path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that need a path, such as
+ * libpci. */
 const char *sysfs_root(const Sysfs *fs);
 
 /* Returns true when symbolic links cannot lead out of the root, false on kernels before 5.6 (no openat2()). */
@@ -32,36 +30,36 @@ bool sysfs_is_confined(const Sysfs *fs);
 
 bool sysfs_is_recorded(const Sysfs *fs);
 
-/* Opens a file or directory below the root; O_CLOEXEC is added to flags. If the user of this process may not open an
- * attribute, and the process has CAP_CHOWN, it first makes this user the owner. Returns the descriptor or negative
- * errno. */
+/* Opens a file or directory below the root; O_CLOEXEC is added to flags. If the user of this process may not open a
+ * sysfs attribute and the process has CAP_CHOWN, first makes this user the owner of the attribute. Returns the
+ * descriptor or a negative errno. */
 int sysfs_open(const Sysfs *fs, const char *path, int flags);
 
 /*
- * Reads an attribute below dir_fd, a directory of fs, into buf, NUL-terminated, without its trailing newline. Returns
- * the length or negative errno: -ENOENT absent, -E2BIG too long for buf, -ELOOP name is a symbolic link. Calls read(2)
- * once, as attributes require; with a buffer larger than SYSFS_ATTRIBUTE_MAX it reads to the end, for longer files in
- * proc/.
+ * Reads the attribute called name in dir_fd, a directory of fs, into buf, NUL-terminated, without its trailing newline.
+ * Returns the length or a negative errno: -ENOENT the attribute is missing, -E2BIG it does not fit into buf, -ELOOP
+ * name is a symbolic link. Calls read(2) once, as attributes require; with a buffer larger than SYSFS_ATTRIBUTE_MAX it
+ * reads to the end of file, for longer files in proc/.
  */
 int sysfs_read_at(const Sysfs *fs, int dir_fd, const char *name, char *buf, size_t size);
 
 /* As sysfs_read_at(), for a path below the root. */
 int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);
 
-/* Writes value with one write(2), as attributes require. 0 or negative errno of the kernel. */
+/* Writes value with one write(2), as attributes require. Returns 0, or a negative errno, such as the kernel's for the
+ * write. */
 int sysfs_write(const Sysfs *fs, const char *path, const char *value);
 
-/* Writes value unless the attribute has it already, and reads it back. 1: changed. 0: unchanged. -EIO: the attribute
- * has another value after the write. Otherwise a negative errno. */
+/* Writes value unless the attribute has this value already, and reads the attribute again. Returns 1: changed; 0: had
+ * the value already; -EIO: the attribute has another value after the write; or another negative errno. */
 int sysfs_set(const Sysfs *fs, const char *path, const char *value);
 
-/*
- * Copies the last component of a symbolic link's target to buf: "vfio-pci" for driver ->
- * ../../bus/pci/drivers/vfio-pci. Negative errno: -ENOENT absent, -EINVAL not a link.
- */
+/* Copies the last component of a symbolic link's target to buf: "vfio-pci" for the link driver ->
+ * ../../bus/pci/drivers/vfio-pci. Returns 0 or a negative errno: -ENOENT there is no such file, -EINVAL it is not a
+ * link. */
 int sysfs_link_name_at(int dir_fd, const char *name, char *buf, size_t size);
 int sysfs_link_name(const Sysfs *fs, const char *path, char *buf, size_t size);
 
-/* Resolves all links of path: *ret is the canonical path below the root, "sys/devices/pci0000:00/...". The caller frees
- * *ret. */
+/* Resolves all links in path: *ret is the canonical path below the root, "sys/devices/pci0000:00/...". The caller frees
+ * *ret. Returns 0 or a negative errno. */
 int sysfs_realpath(const Sysfs *fs, const char *path, char **ret);

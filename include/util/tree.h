@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The .tree format: a recorded machine as text, with one file, link or directory per line. passthroughctl(1) describes
- * the format. The parser calls a function for each item. The limits below bound the cost of untrusted input.
- */
+/* The .tree format: a recorded machine as text, with one file, link or directory per line. passthroughctl(1) describes
+ * the format. The parser calls a function for each item. The limits below bound the cost of untrusted input. */
 
 #include <stddef.h>
 #include <stdio.h>
@@ -20,46 +18,41 @@
 #define TREE_TARGET_MAX 2048U                  /* bytes of a link's target */
 
 typedef enum TreeItem {
-        TREE_FILE,      /* value: its bytes */
-        TREE_CONFIG,    /* value: bytes of config space at offset; path is that of the "config" file */
-        TREE_LINK,      /* value: target, as written; not empty */
+        TREE_FILE,      /* value: the bytes of the file */
+        TREE_CONFIG,    /* value: bytes of PCI config space from offset; path: that of the file called config */
+        TREE_LINK,      /* value: the target as written, not empty */
         TREE_DIRECTORY, /* no value */
-        TREE_ERROR,     /* a file whose reads fail; value: an error name for tree_error_number(), such as "EIO" */
+        TREE_ERROR,     /* a file whose reads fail; value: the error name, such as "EIO", for tree_error_number() */
 } TreeItem;
 
 typedef struct TreeLine {
         TreeItem item;
         const char *path; /* relative to the root, without leading or trailing slash, without "." and ".." components */
-        const char *value; /* size bytes, and a NUL after them */
+        const char *value; /* has size bytes, and a NUL after them */
         size_t size;
-        unsigned offset; /* TREE_CONFIG: with size at most TREE_CONFIG_MAX */
+        unsigned offset; /* only of TREE_CONFIG; offset + size is at most TREE_CONFIG_MAX */
 } TreeLine;
 
-/* Called for each item. A negative return value stops the parser, which returns it. */
+/* Called for each item. Returns 0; or a negative value, which stops the parser and becomes its result. */
 typedef int (*TreeFunction)(const TreeLine *line, void *userdata);
 
-/*
- * Calls f for each item in order. file is used in messages. 0, -EINVAL, -E2BIG (a limit above), -ENOMEM or the negative
- * value of f. On failure *ret_problem (the caller frees) is "FILE:LINE: sentence", or NULL when out of memory.
- */
+/* Calls f for each item in order. file: the name of the file, for messages. Returns 0, -EINVAL, -E2BIG (a limit above
+ * is exceeded), -ENOMEM, or the negative value that f returned. On failure *ret_problem (the caller frees) is
+ * "FILE:LINE: sentence", or NULL when out of memory. */
 int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem);
 /* As tree_parse(), for a file on disk. */
 int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem);
 
-/*
- * Converts \n, \t, \\ and \xHH to bytes. *ret is NUL-terminated and has room for one more byte; the caller frees it. 0,
- * -EINVAL or -ENOMEM.
- */
+/* Converts the escapes \n, \t, \\ and \xHH to bytes. *ret is NUL-terminated and has room for one more byte; the caller
+ * frees it. Returns 0, -EINVAL or -ENOMEM. */
 int tree_unescape(const char *s, char **ret, size_t *ret_size);
 void tree_escape(FILE *f, const char *s, size_t size);
 
 /* Returns the positive errno of a name, EIO for "EIO"; -EINVAL for an unknown name. */
 int tree_error_number(const char *name);
 
-/*
- * Write one item as a line with its full path. Non-printable bytes are escaped. A file named config of 256 or 4096
- * bytes becomes config@OFFSET lines, without rows of zeros. error: positive or negative errno.
- */
+/* Write one item as a line with its full path, and escape bytes that are not printable. A file named config with 256 or
+ * 4096 bytes becomes config@OFFSET lines, without rows of zeros. error: a positive or negative errno. */
 void tree_write_file(FILE *f, const char *path, const char *data, size_t size);
 void tree_write_link(FILE *f, const char *path, const char *target);
 void tree_write_directory(FILE *f, const char *path);

@@ -14,21 +14,21 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The Placement tree of a node with 4096 devices is shorter than 4 MiB. */
+/* The size limit of a reply. The Placement tree of a node with 4096 devices has less than 4 MiB. */
 #define REPLY_MAX       ((size_t) 16 << 20)
-/* The values of that tree cost 600,000 units. */
+/* The limit of what the values of a reply cost (model/json-parse.h). The values of that tree cost 600,000. */
 #define REPLY_COST_MAX  ((size_t) 2 << 20)
 #define POLL_MS         1000
 #define RETRY_MIN_USEC  UINT64_C(1000000)
 #define RETRY_MAX_USEC  (60 * RETRY_MIN_USEC)
-#define CONNECTIONS_MAX 4L /* connections to a server; further requests wait for one of them */
+#define CONNECTIONS_MAX 4L /* connections to one server at a time; further requests wait for one of them */
 
 struct Http {
         const HttpTls *tls;
-        sd_event *event; /* NULL: http_send() blocks */
+        sd_event *event; /* NULL: for http_send(), which blocks */
         sd_event_source *timer;
         CURLM *multi;
-        HttpCall *calls; /* running requests */
+        HttpCall *calls; /* the running requests */
         unsigned requests;
 };
 
@@ -38,9 +38,9 @@ struct HttpCall {
         CURL *easy;
         struct curl_slist *headers;
         char *method, *url, *reply_header;
-        char *data; /* the body of the reply */
+        char *data; /* the body of the reply so far */
         size_t size, capacity;
-        char error[CURL_ERROR_SIZE]; /* libcurl's message for its error code */
+        char error[CURL_ERROR_SIZE]; /* libcurl's message about a failure */
         http_done_t done;
         void *userdata;
 };
@@ -124,7 +124,7 @@ static int add_headers(HttpCall *c, const HttpRequest *q) {
         return r;
 }
 
-/* Sets a PEM from a file or text. The text is not copied, because HttpTls outlives the call. */
+/* Sets a PEM from its file or text. libcurl does not copy the text, because HttpTls outlives the call. */
 static int set_pem(CURL *easy, CURLoption file_option, const char *file, CURLoption text_option, const char *text) {
         struct curl_blob blob = { .data = (void *) (uintptr_t) text, .len = text ? strlen(text) : 0 };
         CURLcode code = text   ? curl_easy_setopt(easy, text_option, &blob)
@@ -157,13 +157,14 @@ static int set_options(HttpCall *c, const HttpRequest *q) {
         (void) curl_easy_setopt(c->easy, CURLOPT_ERRORBUFFER, c->error);
         (void) curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR, "http,https");
         (void) curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L);
-        /* The end of a request must not wait for a name server that does not answer. */
+        /* Do not wait at the end of a request for a name server that does not answer. */
         (void) curl_easy_setopt(c->easy, CURLOPT_QUICK_EXIT, 1L);
         (void) curl_easy_setopt(c->easy, CURLOPT_TIMEOUT, q->timeout_sec ?: HTTP_TIMEOUT_SEC);
         (void) curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_data);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
-        /* Set the body before the method, because POSTFIELDS implies POST. A PUT without a body sends an empty one. */
+        /* Set the body before the method, because POSTFIELDS sets the method to POST. A PUT without a body sends an
+         * empty body. */
         if ((q->body || (!streq(q->method, "GET") && !streq(q->method, "DELETE"))) &&
             curl_easy_setopt(c->easy, CURLOPT_COPYPOSTFIELDS, body ?: "") != CURLE_OK)
                 return -ENOMEM;
@@ -246,7 +247,7 @@ static void end_calls(Http *h) {
         }
 }
 
-/* Runs requests in the loop: libcurl names the events to wait for, and is called when they occur. */
+/* Requests in the event loop. libcurl names the events to wait for, and is called when they occur. */
 
 static void on_ready(Http *h, curl_socket_t fd, int events) {
         int running;
@@ -307,7 +308,7 @@ static int add_to_loop(Http *h) {
         return 0;
 }
 
-/* Functions for callers. */
+/* The functions of agent/http.h. */
 
 Http *http_free(Http *h) {
         if (!h)

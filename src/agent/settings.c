@@ -18,7 +18,7 @@ typedef struct Reader {
         const AgentKey *keys;
         size_t n_keys;
         void *target;
-        const char *path, *rest; /* rest: the text that is not read yet */
+        const char *path, *rest; /* rest: the text that was not read yet */
         unsigned line;
         int error;
 } Reader;
@@ -47,7 +47,7 @@ static int set_key(const Reader *r, const char *section, const char *name, const
         return -ENOENT;
 }
 
-/* Always returns 1, so that the parser continues and each wrong line is logged. */
+/* Sets the member of one key. Always returns 1, so that libinih continues and each wrong line is logged. */
 static int on_line(void *userdata, const char *section, const char *name, const char *value) {
         Reader *r = userdata;
         int error = set_key(r, section, name, value ?: "");
@@ -62,11 +62,9 @@ static int on_line(void *userdata, const char *section, const char *name, const 
         return 1;
 }
 
-/*
- * fgets() for libinih, whose buffer has 200 bytes. Versions of libinih differ in how they handle a longer line, so
- * libinih never gets one: a long comment becomes an empty line, and any other long line is an error. Indentation is
- * removed, because libinih takes an indented line as another value of the previous key.
- */
+/* Reads the next line for libinih, as fgets() does. libinih's buffer has 200 bytes, and versions of libinih differ in
+ * how they handle a longer line. So a long comment becomes an empty line, and any other long line is an error.
+ * Indentation is removed, because libinih takes an indented line as another value of the previous key. */
 static char *next_line(char *buf, int size, void *userdata) {
         Reader *r = userdata;
         const char *start = r->rest + strspn(r->rest, " \t");

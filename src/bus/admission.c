@@ -8,13 +8,13 @@
 #include "error.h"
 #include "server-internal.h"
 
-/* A queued call. */
+/* A call in the queue. */
 struct WaitingCall {
         Server *server;
         sd_bus_message *call;
         Charge place, bytes;
-        sd_bus_slot *query; /* pending GetConnectionCredentials; NULL: an earlier call has it */
-        bool admitted;      /* the call is in the queue of sd-bus again */
+        sd_bus_slot *query; /* the pending GetConnectionCredentials; NULL: an earlier call has sent it */
+        bool admitted;      /* the call was put back into the queue of sd-bus */
 };
 
 static WaitingCall *waiting_call_free(WaitingCall *w) {
@@ -33,7 +33,7 @@ void admission_done(Admission *a) {
                 waiting_call_free(a->waiting[--a->n_waiting]);
 }
 
-/* Removes the call at index i from the queue. The caller frees it. */
+/* Removes the call at index i from the queue. The caller of this function frees the call. */
 static WaitingCall *take(Admission *a, size_t i) {
         WaitingCall *w = a->waiting[i];
 
@@ -43,7 +43,8 @@ static WaitingCall *take(Admission *a, size_t i) {
         return w;
 }
 
-/* Returns true if calls of the connection are in the queue; with asked, if one of them has a query. */
+/* Returns true if a call of the connection is in the queue. asked: only count a call that has sent
+ * GetConnectionCredentials. */
 static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         for (size_t i = 0; i < a->n_waiting; i++)
                 if ((!asked || a->waiting[i]->query) && streq(sd_bus_message_get_sender(a->waiting[i]->call), sender))
@@ -51,7 +52,7 @@ static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         return false;
 }
 
-/* Makes sd-bus serve the call again, after the calls that it has read already. */
+/* Makes sd-bus serve the call again, after the calls that sd-bus has read already. Returns 0 or a negative errno. */
 static int admit(WaitingCall *w) {
         int r = sd_bus_enqueue_for_read(sd_bus_message_get_bus(w->call), w->call);
 
@@ -61,7 +62,7 @@ static int admit(WaitingCall *w) {
 
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error);
 
-/* Adds the call to the queue. -EDQUOT: there is no room for it. */
+/* Adds the call to the queue. Returns 0 or a negative errno; -EDQUOT: too many calls wait, or they are too long. */
 static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret) {
         WaitingCall *w = calloc(1, sizeof(*w));
 
@@ -79,8 +80,9 @@ static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret)
         return 0;
 }
 
-/* Queues the call. Queued calls of callers who may read are admitted. Returns 1 when the call was queued or refused, or
- * negative errno. */
+/* Queues the call, and asks the bus for the credentials of its caller unless an earlier call has. may_read: the caller
+ * may read; the call is admitted at once, behind the earlier calls. Returns 1 when the call was queued or refused,
+ * otherwise a negative errno. */
 static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -108,7 +110,7 @@ static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
         return r < 0 ? r : 1;
 }
 
-/* Admits a call whose caller may read, as polkit has decided. */
+/* Admits a call after polkit has decided that its caller may read. */
 static int admit_reader(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         KnownCaller *known = caller_find(&s->callers, sd_bus_message_get_sender(call));
 
@@ -121,7 +123,7 @@ static int ask_polkit(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_erro
         return authorize(s, call, uid, intent_to_read, admit_reader, error);
 }
 
-/* Handles the bus's answer, which applies to all queued calls of the connection. */
+/* Handles the credentials that the bus has returned. They apply to all queued calls of the connection. */
 static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *ret_error) {
         const WaitingCall *asked = userdata;
         Server *s = asked->server;
@@ -132,7 +134,7 @@ static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *
         int known = credentials_read(answer, s->readers, &credentials);
         bool may_read = known >= 0 && (caller_is_root(credentials.uid) || credentials.is_member);
 
-        /* The bus does not read the daemon's messages any more. */
+        /* After this time without an answer, the bus does not read the daemon's messages any more. */
         if (known == -ETIMEDOUT) {
                 connection_give_up(&s->system_bus.connection);
                 return 0;
@@ -181,7 +183,8 @@ int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error) {
         known = caller_find(&s->callers, sender);
         if (known && known->may_read && was_admitted)
                 return 0;
-        /* Even if the caller may read, a call waits behind earlier ones about which polkit still decides. */
+        /* A call waits behind earlier calls of the same caller about which polkit still decides, even if the caller may
+         * read by now: the calls keep their order. */
         if (known && (!known->may_read || authorizations_have(s, sender, intent_to_read)))
                 return ask_polkit(s, call, known->uid, error);
         if (known && !is_waiting(a, sender, false))

@@ -26,7 +26,7 @@ static int append_memory(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* Appends (name, bytes, NUMA node, names of all allocations that share the region). */
+/* Appends the structure (name, bytes, NUMA node, names of all allocations that share the region). */
 static int append_region(sd_bus_message *reply, const Region *r, const SharedRegion *shared) {
         int k = sd_bus_message_open_container(reply, 'r', "stias");
 
@@ -49,7 +49,7 @@ static int append_regions(sd_bus_message *reply, const Allocation *a) {
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* Appends (service, endpoint, slots). */
+/* Appends the array of structures (service, endpoint, slots). */
 static int append_services(sd_bus_message *reply, const Allocation *a) {
         int r = sd_bus_message_open_container(reply, 'a', "(ssu)");
 

@@ -15,13 +15,13 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* The exit status of a child is its verdict. Its text for a refusal is two strings, each with a NUL: the message and
- * the refusal as JSON. */
+/* The exit status of a child is its verdict. If it refuses, it writes two strings, each with a NUL: the message and the
+ * refusal as JSON. */
 #define ANSWER_FAILED 255
 
 _Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
 
-/* Returns whether the answer is for this connection and sender. sender: NULL: any. */
+/* Returns true when the sender made the call on this connection of the daemon. sender NULL: any sender. */
 static bool is_of(const Answer *a, const sd_bus *bus, const char *sender) {
         return sd_bus_message_get_bus(a->call) == bus &&
                (!sender || streq_ptr(sd_bus_message_get_sender(a->call), sender));
@@ -67,10 +67,10 @@ Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake mak
         return NULL;
 }
 
-/* In the child: writes the text. */
+/* The child, which writes the text. */
 
 void answer_write(const char *text, size_t size) {
-        /* The bus would disconnect the daemon for a string that is not UTF-8. */
+        /* Without this check the bus would disconnect the daemon for a string that is not UTF-8. */
         if (!text_is_utf8(text) || write_all_fd(CHILD_REPORT_FD, text, size) < 0)
                 _exit(ANSWER_FAILED);
 }
@@ -90,7 +90,8 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         Refusal refusal = { 0 };
         Verdict v;
 
-        /* This child does not wait for a byte from its parent, so the text is passed as the descriptor go. */
+        /* The argument go is a->text too: this child does not wait for a byte from its parent, so it needs no other
+         * descriptor. */
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
         (void) setpriority(PRIO_PROCESS, 0, ANSWER_NICE);
@@ -101,15 +102,13 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         _exit((int) v);
 }
 
-/*
- * Long replies, each in a sealed memfd. When the client has closed the descriptor, the daemon closes its own at the
- * next reply or when a client disconnects, which frees the memory.
- */
+/* Long replies. Each is a memfd that can no longer be changed. At the next reply, or when a client disconnects, the
+ * daemon closes each memfd that its client has closed, which frees the memory. */
 
 struct Handout {
         Handout *next;
         Charge descriptor, bytes;
-        int text; /* the daemon's descriptor, of another open file than the client's */
+        int text; /* the daemon's descriptor of the memfd, of another open file than the client's descriptor */
 };
 
 static Handout *handout_free(Handout *h) {
@@ -123,8 +122,9 @@ static Handout *handout_free(Handout *h) {
 }
 DEFINE_CLEANUP(Handout *, handout_free)
 
-/* Returns true when the client has closed the descriptor: the kernel grants a write lease only if the memfd is not open
- * elsewhere, mapped, or in flight in a socket. A client cannot interfere with that, as it could with a lock. */
+/* Returns true when the client has closed its descriptor: then the kernel grants a write lease, as the memfd is open
+ * nowhere else, not mapped, and not in flight in a socket. A client cannot interfere with a lease, as it could with a
+ * lock. */
 static bool is_closed(const Handout *h) {
         if (fcntl(h->text, F_SETLEASE, F_WRLCK) < 0)
                 return false;
@@ -132,7 +132,7 @@ static bool is_closed(const Handout *h) {
         return true;
 }
 
-/* Closes the descriptors that clients have closed. */
+/* Closes the memfds that their clients have closed. */
 static void sweep_handouts(Server *s) {
         for (Handout **i = &s->handouts; *i;) {
                 Handout *h = *i;
@@ -146,7 +146,7 @@ static void sweep_handouts(Server *s) {
         }
 }
 
-/* Opens the memfd again, for reading only. */
+/* Opens the memfd again, for reading only. Returns a descriptor or a negative errno. */
 static int open_again(int text) {
         char path[sizeof("/proc/self/fd/") + 3 * sizeof(int)];
         int fd;
@@ -160,8 +160,8 @@ static int seal(int text) {
         return fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
-/* Replies to call with a variant that holds a descriptor for the memfd text. Takes ownership of text. 0 or negative
- * errno; -EDQUOT when the caller, or all callers, have not closed earlier descriptors. */
+/* Replies to call with a variant that holds a descriptor of the memfd text. Takes ownership of text. Returns 0 or a
+ * negative errno; -EDQUOT when the caller, or all callers together, have too many earlier descriptors open. */
 static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
         _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
         _cleanup_close_ int owned = text, fd = -1;
@@ -189,7 +189,7 @@ static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text
         return 0;
 }
 
-/* In the daemon: sends a reply, once. A failure to send it means that the connection is lost. */
+/* The daemon, which sends one reply to each call. If a reply cannot be sent, the connection is lost. */
 
 static void reply_refusal(Answer *a, const Refusal *refusal) {
         if (!a->replied)
@@ -220,7 +220,7 @@ static int reply_written_refusal(Answer *a, Verdict v) {
         return length < size ? bus_reply_verdict(a->call, v, message, message + length + 1) : -EBADMSG;
 }
 
-/* Cuts off the template lines, which were for the validator. */
+/* Cuts off the lines of the template, which the child has written after the document for the validator only. */
 static int cut_lines(const Answer *a) {
         _cleanup_free_ char *text = NULL;
         int r = read_text(a, &text, NULL);
@@ -290,7 +290,7 @@ static void on_validator_ended(void *userdata) {
         start_answers(s);
 }
 
-/* Starts the validation. Returns true when the validator replies later. */
+/* Starts the validation of the document. Returns true when it has begun; the reply is then sent at its end. */
 static bool validate(Answer *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -301,7 +301,8 @@ static bool validate(Answer *a) {
         return false;
 }
 
-/* Handles the text of the child. Returns true when a->validator replies later. */
+/* Handles the text that the child has written. Returns true when the reply is sent later, at the end of the validation.
+ *  */
 static bool take_text(Answer *a, const siginfo_t *end) {
         if (a->replied)
                 return false;
@@ -330,7 +331,7 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         return 0;
 }
 
-/* Kills the process. The answer exists until its process has ended, so that the limits count all processes. */
+/* Kills the child. The Answer is freed when the child has exited, so that the limits count all children that exist. */
 static void kill_process(Answer *a) {
         a->replied = true;
         child_watch_kill(&a->child);
@@ -361,7 +362,7 @@ static int start(Answer *a) {
                            on_timeout, a);
 }
 
-/* Starts the answers of callers that have at most n processes. Returns true when callers with more processes wait. */
+/* Starts each waiting answer whose caller has at most n children. Returns true when answers of other callers wait. */
 static bool start_of_callers(Server *s, uint64_t n) {
         bool more = false;
 
@@ -381,7 +382,7 @@ static bool start_of_callers(Server *s, uint64_t n) {
         return more;
 }
 
-/* Starts waiting answers; those of callers with fewer processes first. */
+/* Starts as many waiting answers as the limits allow, first those of callers with the fewest children. */
 static void start_answers(Server *s) {
         uint64_t n = 0;
 

@@ -15,10 +15,10 @@
 #define POLKIT_PATH      "/org/freedesktop/PolicyKit1/Authority"
 #define POLKIT_INTERFACE "org.freedesktop.PolicyKit1.Authority"
 
-/* CheckAuthorizationFlags of polkit. */
+/* AllowUserInteraction of polkit's CheckAuthorizationFlags. */
 #define ALLOW_USER_INTERACTION 1U
 
-/* The most times that polkit is asked about a call whose intent changes while polkit decides. */
+/* The most times that polkit is asked about one call, because the intent of the call changed while polkit decided. */
 #define ROUNDS_MAX 4U
 
 static const char *const action_ids[_POLKIT_ACTION_MAX] = {
@@ -34,10 +34,10 @@ struct Authorization {
         uint32_t uid;
         IntentRead read;
         CallerMethod method;
-        Intent intent;       /* the intent about which polkit is asked */
-        PolkitAction action; /* the action about which polkit is asked */
+        Intent intent;       /* the intent about which polkit decides */
+        PolkitAction action; /* the action about which polkit decides */
         unsigned rounds;
-        char cancellation[32]; /* the id for CancelCheckAuthorization; "": polkit asks no person */
+        char cancellation[32]; /* the id for CancelCheckAuthorization; "": polkit asks no person for a password */
         sd_bus_slot *query;
         Charge place;
         Authorization *next;
@@ -101,7 +101,7 @@ static Authorization *take(Authorization *a) {
         return a;
 }
 
-/* Makes polkit close its password dialog. */
+/* Makes polkit close the password dialog of the call. */
 static void cancel(const Authorization *a) {
         if (!a->cancellation[0])
                 return;
@@ -109,7 +109,7 @@ static void cancel(const Authorization *a) {
                                         POLKIT_INTERFACE, "CancelCheckAuthorization", NULL, NULL, "s", a->cancellation);
 }
 
-/* Reads the present intent of the call. Returns 0; 1: the caller was sent a refusal; or negative errno. */
+/* Reads the intent that the call has now. Returns 0; 1: the caller was sent a refusal; or a negative errno. */
 static int read_intent(Authorization *a, Intent *ret) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         int r = sd_bus_message_rewind(a->call, true);
@@ -142,7 +142,7 @@ static int append_details(sd_bus_message *m, const Intent *intent) {
 
 static int on_decision(sd_bus_message *answer, void *userdata, sd_bus_error *error);
 
-/* Asks polkit about a->action. */
+/* Asks polkit about a->action. Returns 0 or a negative errno. */
 static int ask(Authorization *a) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         sd_bus *bus = sd_bus_message_get_bus(a->call);
@@ -166,7 +166,8 @@ static int ask(Authorization *a) {
         return r < 0 ? r : sd_bus_call_async(bus, &a->query, m, on_decision, a, usec);
 }
 
-/* Asks polkit about the next action. 1: asked; 0: polkit has allowed all actions. */
+/* Asks polkit about the next action of the intent. Returns 1: asked; 0: polkit has allowed all actions; or a negative
+ * errno. */
 static int ask_next(Authorization *a) {
         for (; a->action < _POLKIT_ACTION_MAX; a->action++)
                 if (a->intent.actions & (1U << a->action)) {
@@ -177,8 +178,8 @@ static int ask_next(Authorization *a) {
         return 0;
 }
 
-/* Calls the method, because polkit has allowed all actions of a->intent. 1: the intent has changed, and polkit is asked
- * again. */
+/* Calls the method after polkit has allowed all actions of a->intent. Returns 1 if the intent has changed, so that
+ * polkit was asked again; 0 when the call was served or refused; or a negative errno. */
 static int run(Authorization *a, sd_bus_error *error) {
         Intent now = { 0 };
         int r = read_intent(a, &now);
@@ -202,7 +203,8 @@ static int run(Authorization *a, sd_bus_error *error) {
         return r < 0 ? r : 0;
 }
 
-/* Handles polkit's answer. 1: polkit is asked about another action. */
+/* Handles polkit's decision about one action. Returns 1 if polkit was asked about another action; 0 when the call was
+ * served or refused; or a negative errno. */
 static int take_decision(Authorization *a, sd_bus_message *answer, sd_bus_error *error) {
         int allowed = 0, needs_person = 0, r;
 

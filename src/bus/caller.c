@@ -16,7 +16,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Finds a known caller. What is known stays valid, because the bus never reuses a unique name. */
+/* A known caller stays valid as long as the connection to the bus, because a bus never uses a unique name twice. */
 KnownCaller *caller_find(Callers *c, const char *sender) {
         for (size_t i = 0; i < CALLERS_KNOWN_MAX; i++)
                 if (streq(c->known[i].sender, sender))
@@ -37,7 +37,8 @@ void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error) 
                 (void) sd_bus_reply_method_errno(call, r, error);
 }
 
-/* Adds the size of the values up to the end of the container. Returns -EMSGSIZE when *size exceeds CALL_SIZE_MAX. */
+/* Adds the size of all values up to the end of the container to *size. Returns 0 or a negative errno; -EMSGSIZE when
+ * *size exceeds CALL_SIZE_MAX. */
 static int measure_values(sd_bus_message *m, size_t *size) {
         const char *contents;
         char type;
@@ -90,8 +91,8 @@ int caller_check_size(Server *s, sd_bus_message *call, size_t *ret) {
         return refuse_sender(s, call, &refusal);
 }
 
-/* Sets *ret to the uid of the process that opened the connection. Returns a negative errno when the kernel does not
- * tell it. */
+/* Sets *ret to the uid of the process that opened the connection. Returns 0, or a negative errno when the kernel does
+ * not tell the uid. */
 static int get_peer_uid(sd_bus *bus, uint32_t *ret) {
         struct ucred peer;
         socklen_t size = sizeof(peer);
@@ -113,8 +114,8 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         size_t size;
         int r;
 
-        /* A peer without a bus is root or the daemon's user at the private socket, or this program itself with
-         * server_new_peer(). */
+        /* A peer without a bus is root or the daemon's user at the private socket; or, in a server of
+         * server_new_peer(), this program itself. */
         if (!sd_bus_message_get_sender(call)) {
                 r = get_peer_uid(sd_bus_message_get_bus(call), &uid);
                 return r < 0 ? r : method(s, call, uid, error);
@@ -123,7 +124,7 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         return r != 0 ? r : method(s, call, caller_uid(s, call), error);
 }
 
-/* A reply of at most this size is not charged. */
+/* The size of a reply that is not charged, in bytes. */
 #define SMALL_LIST 16384U
 
 typedef enum Objects {
@@ -131,7 +132,7 @@ typedef enum Objects {
         ALLOCATIONS = 2,
 } Objects;
 
-/* The calls with long replies, and the bytes of a reply for each object. */
+/* The calls with long typed replies, and the estimated size of the reply in bytes for each object in it. */
 static const struct {
         const char *interface, *member;
         int objects;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The callers: what the daemon knows about admitted connections of the bus (admission.h). */
+/* What the daemon knows about the callers: connections of the bus that were admitted (admission.h). */
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -9,87 +9,87 @@
 
 #include "bus/server.h"
 
-/* The longest call, in bytes. It suffices for a template, and for a request with all members. */
+/* The size limit of a call in bytes. A template has room in it, and so has a request with all members. */
 #define CALL_SIZE_MAX     (384U << 10)
-/* The most connections that are remembered. */
+/* The most connections whose callers are remembered. */
 #define CALLERS_KNOWN_MAX 256U
 
 typedef struct KnownCaller {
-        char sender[32]; /* unique name of a connection; "": not in use */
+        char sender[32]; /* unique name of the connection; "": this element is not used */
         uint32_t uid;
         bool may_read;
 } KnownCaller;
 
-/* The known callers; initially zeros. Reset it for a new connection to the bus, where others may have the same unique
- * names. */
+/* The known callers. A zeroed Callers is valid and empty. Zero it for a new connection to the bus, on which other
+ * callers may have the same unique names. */
 typedef struct Callers {
         KnownCaller known[CALLERS_KNOWN_MAX];
-        size_t next_known; /* the oldest of known[] */
+        size_t next_known; /* index in known[] of the oldest caller, which is replaced next */
 } Callers;
 
-/* Returns NULL when the caller is not known. */
+/* Returns the caller with the unique name; NULL when it is not known. */
 KnownCaller *caller_find(Callers *c, const char *sender);
-/* Stores a caller, in place of the oldest one when there are too many. */
+/* Stores the caller; replaces the oldest one when CALLERS_KNOWN_MAX are known. */
 void caller_remember(Callers *c, const char *sender, uint32_t uid, bool may_read);
 
-/* Computes the size of the arguments of a call. Returns 0; or, when the call is too long, the return value of
- * refuse_sender(). */
+/* Computes the size of the arguments of a call. Returns 0 and sets *ret. If the call is too long, refuses it and
+ * returns the result of refuse_sender(). */
 int caller_check_size(Server *s, sd_bus_message *call, size_t *ret);
 
 /* A method that needs the caller's uid. Return value and error are those of an sd_bus_message_handler_t. */
 typedef int (*CallerMethod)(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 
-/* Calls the method with the caller's uid, unless the call is too long. A method of a vtable returns the return value. A
- * peer without a bus has the uid of its process. */
+/* Calls the method with the caller's uid, unless the call is too long. A peer without a bus has the uid of its process.
+ * Returns what a method of a vtable returns. */
 int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus_error *error);
 
-/* Returns the uid of an admitted caller. */
+/* Returns the uid of a caller that was admitted. */
 uint32_t caller_uid(Server *s, sd_bus_message *call);
 
-/* Charges a typed reply about many objects to the caller. Returns 0; or, when the reply is long and the caller had too
- * many of them within a minute, the return value of refuse_sender(). Root's peers have no limit. */
+/* Charges the caller for a typed reply about many objects. Returns 0 if the reply may be sent. If the reply is long and
+ * the caller has had too many of them within a minute, refuses the call and returns the result of refuse_sender().
+ * Root's peers have no limit. */
 int caller_charge_list(Server *s, sd_bus_message *call);
 
-/* Sends an error reply for a method that returned r and error, as sd-bus does after a method handler. */
+/* Sends the error reply that sd-bus sends after a method handler that returned r and error. */
 void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error);
 
-/* The answer of org.freedesktop.DBus.GetConnectionCredentials (D-Bus Specification): who opened a connection. */
+/* The reply to GetConnectionCredentials of org.freedesktop.DBus (D-Bus Specification): who opened a connection. */
 
 typedef struct Credentials {
         uint32_t uid;
         uint32_t pid;   /* 0: unknown */
-        bool is_member; /* the group was the process's own or a supplementary one when it connected */
+        bool is_member; /* the process was in the group when it connected (own or supplementary group) */
 } Credentials;
 
-/* The bus must answer within this time. */
+/* The time within which the bus must answer. */
 #define CREDENTIALS_TIMEOUT_SEC 10U
 
-/* Asks the bus about the connection with the unique name. Does not block: the handler gets the answer. */
+/* Asks the bus for the credentials of the connection with this unique name. Does not block: handler gets the reply.
+ * Returns 0 or a negative errno. */
 int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t handler, void *userdata,
                       sd_bus_slot **ret);
-/* Reads the answer. -ESRCH: the connection is gone. -ETIMEDOUT: the bus did not answer. -ENODATA: the bus does not tell
- * the uid. group: the group for is_member; GID_NONE: none. */
+/* Reads the credentials from the reply. group: the group for is_member; GID_NONE: none. Returns 0 or a negative errno:
+ * -ESRCH the connection is gone, -ETIMEDOUT the bus did not answer, -ENODATA the bus does not tell the uid. */
 int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
 
 #define GID_NONE ((gid_t) (-1))
 
-/*
- * Logs whose calls are refused because they are too many, too large or not permitted. Each uid is named at most once in
- * a minute, and the bus is asked for the sender's uid and process at most once in a second, so a caller cannot make the
- * daemon ask or log without end. Refusals that are not logged are counted.
- */
+/* Logs which callers are refused because their calls are too many, too large or not permitted. A uid is named at most
+ * once in a minute, and the bus is asked for the uid and the process of a sender at most once in a second, so that no
+ * caller can make the daemon ask or log without end. Refusals that are not logged are counted. */
 
 typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
-        char *reason;       /* why the caller of the pending query was refused: a sentence */
+        char *reason;       /* a sentence: why the call about whose sender the query asks was refused */
         uint64_t asked;     /* time of the last query: CLOCK_MONOTONIC, in microseconds */
-        unsigned unlogged;  /* refusals since the last message */
+        unsigned unlogged;  /* refusals since the last message in the log */
 } Reports;
 
-/* Logs that the call was refused. reason: a sentence, or NULL when out of memory. Does nothing for a peer without a
- * bus, which is root. */
+/* Logs that the call was refused. reason: a sentence; NULL when memory for it ran out. Does nothing for a peer without
+ * a bus, which is root. */
 void report_refused(Server *s, sd_bus_message *call, const char *reason);
-/* Logs that the call was refused, and replies with the refusal. */
+/* Logs that the call was refused, and replies with the refusal. Returns what a method of a vtable returns. */
 int refuse_sender(Server *s, sd_bus_message *call, const Refusal *refusal);
 /* Drops the pending query; call it when the connection to the bus is lost or the server ends. */
 void reports_cancel(Reports *r);

@@ -49,7 +49,8 @@ static void count_in(DeviceCounts *counts, DeviceState state) {
         counts->n[count_of_state(state)]++;
 }
 
-/* Returns the node of the pool, and adds it in ascending order if there is none. NULL: there is no room. */
+/* Returns the numbers of the pool on the NUMA node. Inserts an element, in ascending order of nodes, if there is none.
+ * NULL when there is no room. */
 static PoolNode *pool_node(PoolCapacity *pool, int id) {
         size_t i = 0;
 
@@ -206,7 +207,7 @@ const NodeCapacity *capacity_find_node(const Capacity *c, int id) {
         return NULL;
 }
 
-/* Compares arrays of elements without padding. */
+/* True when the arrays a and b differ in length or content. Their elements must have no padding. */
 #define ARRAYS_DIFFER(a, n_a, b, n_b) ((n_a) != (n_b) || memcmp(a, b, (n_a) * sizeof(*(a))) != 0)
 
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now) {

@@ -85,8 +85,8 @@ static uint64_t devices_digest(const Allocation *a) {
         return digest;
 }
 
-/* Computes a digest of the allocations that share regions with `a`, which can change; the regions of an allocation
- * cannot. */
+/* Computes a digest of the allocations that share regions with `a`. Only they can change: the regions of an allocation
+ * stay the same. */
 static uint64_t members_digest(const Allocation *a) {
         uint64_t digest = DIGEST_START;
 
@@ -177,7 +177,7 @@ int changes_append_relatives(const Inventory *inv, PciAddress address, const Pci
                 r = pci_address_append(array, n, *physfn);
         for (size_t i = 0; r >= 0 && group && i < group->n_members; i++)
                 r = pci_address_append(array, n, inv->devices[group->members[i]].address);
-        /* Each vGPU of a GPU changes which types its other VFs can create. */
+        /* Creating a vGPU changes which types the other VFs of the same GPU can create. */
         dev = inventory_find_vgpu_parent(inv, dev);
         for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
                 r = pci_address_append(array, n, dev->vfs[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* One D-Bus connection: its objects, its place in the event loop, and its loss. */
+/* One D-Bus connection: adds the objects to it, serves it in the event loop, and detects its loss. */
 
 #include "connection.h"
 
@@ -16,17 +16,17 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Sender and path of the Disconnected signal, which sd-bus generates locally. */
+/* Sender and path of the signal Disconnected, which sd-bus itself makes when the connection ends. */
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
-/* The interface that sd-bus itself implements. */
+/* The interface that sd-bus itself serves on the objects. */
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
-/* The other side must read waiting messages within this time. */
+/* If messages wait this long to be sent, the connection is lost. */
 #define STALL_USEC (UINT64_C(10) * 1000000)
 
-/* A call is served while at most this many messages wait to be sent. */
+/* A call is served only while at most this many messages wait to be sent. */
 #define QUEUE_MAX 4U
 
 static uint64_t count_queued(const Connection *c) {
@@ -35,9 +35,9 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Refuses a call when its sender may not read or has asked for too many long replies, or the connection has unread
- * replies. Ignores a read-only call that expects no reply: the bus limits the pending replies of a connection, so a
- * caller cannot flood the daemon with calls that expect a reply. */
+/* Filters each message before sd-bus serves it. Refuses a call when its sender may not read or has asked for too many
+ * long replies, or when replies on the connection are not read. Ignores a call of a reading method that expects no
+ * reply: the bus limits the calls that wait for a reply, and so the calls with which a caller can flood the daemon. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -51,7 +51,7 @@ static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         r = admission_check(c->server, m, error);
         if (r != 0 || sd_bus_message_get_expect_reply(m) <= 0)
                 return r;
-        /* sd_bus_process() may read a call although messages wait to be written. */
+        /* Check the queue again: sd_bus_process() may read a call although messages wait to be sent. */
         if (count_queued(c) <= QUEUE_MAX)
                 return sd_bus_message_is_method_call(m, OBJECT_MANAGER, NULL) > 0 ? caller_charge_list(c->server, m)
                                                                                   : 0;
@@ -69,8 +69,8 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
-/* Serves messages that sd-bus has read already and for which it does not watch the socket: those that came together
- * with the end of the authentication, and those that it read while it was not attached. */
+/* Serves the messages that sd-bus has read already, for which it does not watch the socket: those that arrived together
+ * with the end of the authentication, and those that sd-bus read before stop_reading(). */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         int r;
@@ -86,7 +86,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Watches the socket for writing in place of sd-bus, which would also read. */
+/* Lets the event loop wait until the socket can be written, in place of sd-bus, which would also read. */
 static int stop_reading(Connection *c) {
         int fd = sd_bus_get_fd(c->bus);
         int r = sd_bus_detach_event(c->bus);
@@ -104,8 +104,8 @@ static int start_reading(Connection *c) {
         return sd_bus_attach_event(c->bus, c->server->event, SD_EVENT_PRIORITY_NORMAL);
 }
 
-/* Runs in each turn of the event loop. While a message waits to be written, the daemon reads no call of this
- * connection, because unread replies would fill the daemon's memory. */
+/* Runs in each turn of the event loop. While a message waits to be sent, the daemon reads no further calls of this
+ * connection, because replies that are not read would fill the daemon's memory. */
 static int on_prepare(sd_event_source *source, void *userdata) {
         Connection *c = userdata;
         bool ready = sd_bus_is_ready(c->bus) > 0;
@@ -139,8 +139,8 @@ static int on_disconnected(sd_bus_message *m, void *userdata, sd_bus_error *erro
 }
 
 static int start(Connection *c) {
-        /* At exit the daemon must not wait for a peer to read. Messages are sent when they are queued, as long as the
-         * peer reads. */
+        /* Messages are sent as they are queued, as long as the peer reads. At exit the daemon must not wait for a peer
+         * that does not read. */
         int r = sd_bus_set_close_on_exit(c->bus, false);
 
         if (r < 0)
@@ -196,7 +196,7 @@ int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost) 
         r = sd_bus_set_trusted(bus, true);
         if (r < 0)
                 return r;
-        /* Signals need a sender, by which a client recognises them. */
+        /* Signals need a sender, by which a client recognises the daemon. */
         r = sd_bus_set_sender(bus, BUS_NAME);
         if (r < 0)
                 return r;
@@ -216,12 +216,10 @@ void connection_close(Connection *c) {
         c->bus = sd_bus_close_unref(c->bus);
 }
 
-/*
- * Root's own connections: a socket that only root can open, on which each peer speaks D-Bus to the daemon without a
- * bus. They work while the system bus is clogged.
- */
+/* Root's own connections: at a socket that only root can open, each peer speaks D-Bus to the daemon without a bus. They
+ * also work while the system bus does not. */
 
-/* The most connections that are accepted in an interval. */
+/* The most connections that are accepted in each interval. */
 #define ACCEPT_BURST         50U
 #define ACCEPT_INTERVAL_USEC (UINT64_C(100) * 1000)
 
@@ -284,7 +282,8 @@ static int listen_in(Server *s, const char *directory) {
         r = sd_event_add_io(s->event, &s->listening, fd, EPOLLIN, on_connection, s);
         if (r < 0)
                 return r;
-        /* While no descriptor is free, accept4() fails and the socket stays readable, so limit the rate. */
+        /* While this process has no free descriptor, accept4() fails and the socket stays readable. The limit prevents
+         * a busy loop. */
         r = sd_event_source_set_ratelimit(s->listening, ACCEPT_INTERVAL_USEC, ACCEPT_BURST);
         if (r < 0)
                 return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* GetDomainXML and GetNcclTopology. GetDomainXML replies with a document made from a template only after libvirt
- * validated the document. */
+/* The methods GetDomainXML and GetNcclTopology. If GetDomainXML makes the document from a template, libvirt validates
+ * the document before the reply. */
 
 #include <errno.h>
 
@@ -51,8 +51,8 @@ static Verdict check_format(Answer *a, Refusal *ret) {
                               "There is no format '%s'.", QUOTABLE(a->format));
 }
 
-/* Parses one option, and adds it to the set seen of present options, and if it is true, to the set on. a borrows the
- * strings of the message. */
+/* Parses one option of the first n_options. Adds it to the set seen, and to the set on if it is a boolean with value
+ * true. a borrows the strings of the message. */
 static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, unsigned *on,
                            Answer *a, Refusal *ret) {
         DocumentOption option;
@@ -83,7 +83,7 @@ static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options,
         return option == DOCUMENT_TEMPLATE ? domxml_check_size(a->template.text, ret) : VERDICT_NONE;
 }
 
-/* Parses the options (a{sv}): the first n_options of DocumentOption. */
+/* Parses the options (a{sv}) of a call. Only the first n_options of DocumentOption are allowed. */
 static Verdict read_options(sd_bus_message *m, size_t n_options, Answer *a, Refusal *ret) {
         const char *key;
         unsigned seen = 0, on = 1U << DOCUMENT_GUEST_INFO;
@@ -128,15 +128,15 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
                       allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "", a->reason ?: "");
 }
 
-/* Finds the allocation of that name. NULL: refused. */
+/* Finds the allocation with this name whose document can be made. NULL: refused. */
 static const Allocation *find_usable(const HostView *view, const char *name, Refusal *ret) {
         const Allocation *a = bus_find_allocation(view, name, ret);
 
         return a && check_state(a, ret) == VERDICT_NONE ? a : NULL;
 }
 
-/* In the child: finds the allocation again. While the answer waited, another owner may have allocated with the same
- * name. NULL: refused. */
+/* Runs in the child: finds the allocation again. NULL: refused, for example because another owner has allocated with
+ * the same name while the answer was queued. */
 static const Allocation *find_again(const HostView *view, const Answer *answer, Refusal *ret) {
         const Allocation *a = find_usable(view, answer->name, ret);
 
@@ -168,7 +168,7 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
         else
                 v = domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
                                            &document, &size, ret);
-        /* The template lines are for the validation. */
+        /* Only the validator needs the lines of the template after the document. */
         if (v == VERDICT_NONE)
                 answer_write(document, a->validate ? size : strlen(document));
         return v;
@@ -189,7 +189,7 @@ static Verdict make_nccl_topology(const HostView *view, const Answer *a, Refusal
         return VERDICT_NONE;
 }
 
-/* Reads and checks the arguments of both methods. */
+/* Reads and checks the arguments of either method, and queues the answer. is_domain: the method is GetDomainXML. */
 static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake make, bool is_domain) {
         _cleanup_(cleanup_answer_free) Answer *a = NULL;
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -210,7 +210,7 @@ static int queue_document(Server *s, sd_bus_message *call, uint32_t uid, AnswerM
             s->callbacks->check_runnable(s->userdata, a->name, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
         memcpy(a->id, allocation->id, sizeof(a->id));
-        /* A document without a template is entirely written by passthroughd, and needs no validation. */
+        /* Without a template, passthroughd has written the whole document, which needs no validation. */
         a->validate = is_domain && a->template.text && !a->slot;
         return answer_queue(TAKE_PTR(a));
 }
@@ -223,8 +223,8 @@ static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return queue_document(s, call, uid, make_nccl_topology, false);
 }
 
-/* Checks that the caller may read a document: the owner of the allocation, without polkit, and those who may manage the
- * allocation. */
+/* Calls the method if the caller may read the document: the owner of the allocation may, without polkit, and whoever
+ * may manage the allocation. */
 static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMethod method, sd_bus_error *error) {
         HostView view = server_view(s);
         const Allocation *a;

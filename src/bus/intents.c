@@ -12,7 +12,7 @@ typedef struct Holdings {
         uint64_t cpus, memory;
 } Holdings;
 
-/* Counts the devices of the pool, or the slots of the service, that the owner has. */
+/* Counts the devices of the pool, or the slots of the service, that all allocations of the owner have together. */
 static uint64_t count_pool(const HostView *view, uint32_t owner, const char *pool) {
         uint64_t n = 0;
 
@@ -27,7 +27,8 @@ static uint64_t count_pool(const HostView *view, uint32_t owner, const char *poo
         return n;
 }
 
-/* Computes the memory that the request takes. A shared region counts for the request that creates it. */
+/* Computes the memory that the request takes. The memory of a shared region counts only for the request that creates
+ * the region. */
 static uint64_t count_memory(const HostView *view, const Request *r) {
         uint64_t n = r->memory;
 
@@ -37,8 +38,8 @@ static uint64_t count_memory(const HostView *view, const Request *r) {
         return n;
 }
 
-/* Counts what the owner would have with the request, so that a polkit rule can implement a quota. again: the owner has
- * the allocation already. */
+/* Counts what all allocations of the owner would have together with the request, so that a polkit rule can limit it.
+ * again: the request is for an allocation that the owner has already. */
 static Holdings count_holdings(const HostView *view, const Request *r, bool again) {
         Holdings h = { .cpus = again ? 0 : r->cpus, .memory = again ? 0 : count_memory(view, r) };
 
@@ -125,8 +126,8 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
         return VERDICT_NONE;
 }
 
-/* An allocation that does not exist counts as the caller's, so that callers without rights do not learn which
- * allocations exist. */
+/* The owner of an allocation that does not exist is taken to be the caller, so that a caller without rights cannot find
+ * out which allocations exist. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         HostView view = server_view(s);
         const Allocation *a;

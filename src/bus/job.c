@@ -16,7 +16,8 @@ static const char *const job_property_names[_JOB_PROPERTY_MAX] = {
         [JOB_PROPERTY_MESSAGE] = "Message",
 };
 
-/* The userdata of a getter is the id of the job, because a JobView does not last. */
+/* Finds the job of an object path. Returns the id of the job as userdata for the getters, because a JobView does not
+ * last. */
 static void *find_job(Server *s, const char *label) {
         JobView view;
         uint64_t id;
@@ -45,7 +46,7 @@ static int append_device_steps(const Server *s, uint32_t id, sd_bus_message *rep
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* The properties that are signalled together. */
+/* Properties that are always signalled together. */
 #define PROGRESS                                                                                                       \
         (1U << JOB_PROPERTY_STEP | 1U << JOB_PROPERTY_STEPS_DONE | 1U << JOB_PROPERTY_STEPS_TOTAL |                    \
          1U << JOB_PROPERTY_DEADLINE)
@@ -88,7 +89,8 @@ unsigned job_note_shown(Server *s, uint32_t id) {
                 if (shown->id != id || shown->values[i] != now.values[i])
                         properties |= 1U << i;
         *shown = now;
-        /* Clients that store no properties, such as passthroughctl of 0.4, print all of these from one signal. */
+        /* Clients that store no properties, such as passthroughctl of 0.4, print all properties of PROGRESS from one
+         * signal. */
         return properties & (PROGRESS | 1U << JOB_PROPERTY_MESSAGE) ? properties | PROGRESS : properties;
 }
 

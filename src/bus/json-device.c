@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Devices as JSON. A host can have thousands of devices. Printing them as text directly is several times faster than
- * creating a json_object for each value. */
+/* Devices as JSON. A host can have thousands of devices, and printing text is several times faster than creating a
+ * json_object for each value. */
 
 #include <stdio.h>
 
@@ -41,7 +41,7 @@ static void put_vfs(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* Appends the BARs. The indices are those of lspci and of the guest; the last one is the expansion ROM. */
+/* Appends the BARs by their index, as lspci and the guest number them. The last one is the expansion ROM. */
 static void put_bars(JsonText *t, const PciDevice *dev) {
         bool first = true;
 
@@ -59,7 +59,7 @@ static void put_bars(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* Appends a number; 0 is unknown and becomes null. */
+/* Appends a number of the link. 0 means unknown and becomes null. */
 static void put_link_number(JsonText *t, unsigned n) {
         json_text_known(t, n > 0 ? (int) n : -1);
 }
@@ -120,7 +120,7 @@ int device_partition(const HostView *view, PciAddress address) {
 
 #define VENDOR_AMD 0x1022U
 
-/* Returns true for functions of which CPUs have dozens and which few guests need: placeholders ("non-essential
+/* Returns true for functions that CPUs have by the dozen and that few guests need: placeholders ("non-essential
  * instrumentation"), performance counters, DMA engines, and AMD's encryption controllers. */
 static bool is_part_of_cpu(const PciDevice *dev) {
         return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 || dev->class >> 16 == 0x08 ||
@@ -180,7 +180,7 @@ static void put_device(JsonText *t, const HostView *view, const PciDevice *dev) 
         json_text_literal(t, "}");
 }
 
-/* Ends the text, and parses it into an object. NULL when out of memory. */
+/* Ends the text and parses it into an object. The caller owns the object; NULL when out of memory. */
 static json_object *parse(JsonText *t) {
         _cleanup_free_ char *text = json_text_finish(t);
         json_object *o = NULL;
@@ -207,7 +207,7 @@ json_object *json_link(const PciDevice *dev) {
         return parse(&t);
 }
 
-/* Makes the object of an allocated device that is missing from the host, with the keys of json_device(). A value that
+/* Makes the object of an allocated device that is missing from the host. It has the keys of json_device(); a value that
  * the allocation does not record is null. */
 static json_object *json_missing(const HostView *view, const Claim *claim) {
         static const char *const unknown[] = {
@@ -242,7 +242,7 @@ static json_object *json_missing(const HostView *view, const Claim *claim) {
         o = parse(&t);
         if (o && (!d || !d->is_vf))
                 json_object_object_add(o, "type",
-                                       NULL); /* the allocation does not record whether the device was a PF */
+                                       NULL); /* whether the device was a PF is not recorded in the allocation */
         for (size_t i = 0; o && i < ELEMENTSOF(unknown); i++)
                 json_object_object_add(o, unknown[i], NULL);
         return o;

@@ -8,7 +8,7 @@
 #include "guest/iommufd.h"
 #include "json-internal.h"
 
-/* Returns one attribute: numbers and booleans as JSON values, all others as strings. */
+/* Returns the value of one attribute: numbers and booleans as such, all other values as strings. */
 static json_object *json_attribute(VfAttribute a, uint64_t value) {
         char text[VF_VALUE_MAX];
 
@@ -26,8 +26,8 @@ static json_object *json_attribute(VfAttribute a, uint64_t value) {
         }
 }
 
-/* Returns the attributes; the keys are their names with underscores instead of dashes. NULL when no attribute is
- * set. */
+/* Returns an object of the attributes that are set, NULL when none is. Its keys are the names of the attributes, with
+ * underscores instead of dashes. */
 static json_object *json_attributes(const VfAttributes *v) {
         json_object *o = v->set ? json_object_new_object() : NULL;
 
@@ -50,7 +50,7 @@ static const GuestAddress *find_guest(const GuestAddress *guests, size_t n, PciA
         return NULL;
 }
 
-/* "2-9"; NULL: none. */
+/* Returns the guest NUMA nodes for the memory of the GPU, as "2-9"; NULL: none. */
 static json_object *json_memory_cells(const Allocation *a, unsigned each, const AllocationDevice *d) {
         int first = memory_cells_first(a, each, d);
         _cleanup_free_ char *text = first >= 0 ? string_format("%d-%d", first, first + (int) each - 1) : NULL;
@@ -63,11 +63,12 @@ static json_object *json_allocation_devices(const HostView *view, const Allocati
         json_object *array = json_object_new_array();
         _cleanup_free_ GuestAddress *guests = NULL;
         bool missed = view->may_miss_guests && !planned && !allocation_has_guest(a);
-        /* A guest may have started from another document. */
+        /* A running guest may have started from another document, with other guest NUMA nodes. */
         unsigned each = missed || allocation_has_guest(a) ? 0 : memory_cells_each(view->inventory, view->config, a);
         size_t n_guests = 0;
 
-        /* A guest that is not known may have the devices at addresses other than those in its present document. */
+        /* A guest may run without the daemon's knowledge, with the devices at other addresses than in the present
+         * document. */
         if (!missed)
                 (void) domxml_guest_addresses(view->inventory, view->config, a, &guests, &n_guests);
         for (size_t i = 0; i < a->n_devices; i++) {
@@ -124,7 +125,7 @@ static void add_placement(json_object *o, const Allocation *a) {
 
                 (void) snprintf(node, sizeof(node), "%d", cell_memory_node(&a->cells[i]));
                 (void) json_object_array_add(nodes, json_object_new_int(a->cells[i].node));
-                if (json_object_object_get_ex(memory, node, &sum)) /* the sum of earlier cells */
+                if (json_object_object_get_ex(memory, node, &sum)) /* earlier cells have added memory */
                         (void) json_object_set_uint64(sum, json_object_get_uint64(sum) + a->cells[i].memory);
                 else
                         json_object_object_add(memory, node, json_object_new_uint64(a->cells[i].memory));
@@ -138,7 +139,7 @@ static void add_placement(json_object *o, const Allocation *a) {
         json_object_object_add(o, "cells", cells);
 }
 
-/* Returns the shared memory regions. In a plan, "members" is null. */
+/* Returns the shared memory regions. "members" is null in a plan. */
 static json_object *json_regions(const Allocation *a) {
         json_object *array = json_object_new_array();
 
@@ -176,7 +177,7 @@ json_object *json_services(const Allocation *a) {
         return array;
 }
 
-/* What the guest lacks: sentences. */
+/* Returns sentences about what the guest lacks. */
 static json_object *json_warnings(const HostView *view, const Allocation *a) {
         json_object *array = json_object_new_array();
         _cleanup_free_ char *text = NULL;
@@ -190,7 +191,7 @@ static json_object *json_warnings(const HostView *view, const Allocation *a) {
         return array;
 }
 
-/* planned: a is the allocation of a plan, which has no name, id, generation and owner yet. */
+/* planned: a belongs to a plan, so it has no name, id, generation and owner yet. */
 static json_object *json_allocation_or_plan(const HostView *view, const Allocation *a, bool planned,
                                             bool with_attributes) {
         json_object *o = json_object_new_object();
@@ -303,7 +304,7 @@ static json_object *json_limits(const Plan *p) {
         return array;
 }
 
-/* Returns sentences about what is assumed of devices that do not exist yet. */
+/* Returns sentences about what the plan assumes of devices that do not exist yet. */
 static json_object *json_assumptions(const Inventory *inv, const Allocation *a) {
         json_object *array = json_object_new_array();
 
@@ -317,7 +318,7 @@ static json_object *json_assumptions(const Inventory *inv, const Allocation *a) 
         return array;
 }
 
-/* Returns whether the guest would use iommufd for its devices. NULL when it has no devices. */
+/* Returns whether and why the guest would use iommufd for its devices. NULL when it has no devices. */
 static json_object *json_iommufd(const HostView *view, const Allocation *a) {
         IommufdFacts facts = iommufd_facts(view->inventory, view->config, a);
         IommufdReason reason = iommufd_choose(&facts);
@@ -334,7 +335,7 @@ static json_object *json_iommufd(const HostView *view, const Allocation *a) {
         return o;
 }
 
-/* What the owner of a confidential guest must know: sentences. */
+/* Returns sentences for the owner of a confidential guest. */
 static json_object *json_notes(const HostView *view, const Allocation *a) {
         ConfidentialFacts facts = confidential_facts(view->inventory, view->config, a, a->confidential);
         const char *texts[CONFIDENTIAL_NOTES_MAX];
@@ -376,7 +377,7 @@ json_object *json_plan(const HostView *view, const Plan *p) {
         return o;
 }
 
-/* Formats how often a request fits. */
+/* How often a request fits. */
 
 static json_object *json_fit(const RepeatFit *fit) {
         const Allocation *a = fit->allocation;

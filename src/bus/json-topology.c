@@ -8,7 +8,7 @@
 #include "model/mdev-slots.h"
 #include "model/peerpath.h"
 
-/* The tree of devices, for a walk in preorder. All values are inventory indices; -1 is none. */
+/* The devices as a tree, which is walked in preorder. All values are indices of the inventory; -1 is none. */
 typedef struct Tree {
         int *above; /* the parent: the bridge above a device, or the PF of a VF */
         int *child; /* the first child */
@@ -26,9 +26,9 @@ static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* Returns the device below which dev is shown: the PF of a VF, the GPU of a slot for a mediated device, otherwise the
- * bridge above. If the sysfs paths place VF and PF below different bridges, a VF is shown below its own bridge, because
- * damaged data could otherwise make the tree cyclic. */
+/* Returns the device below which dev is shown: for a VF its PF, for a slot of mediated devices its GPU, otherwise the
+ * bridge above dev. If the sysfs paths place a VF and its PF below different bridges, the VF is shown below its own
+ * bridge, because damaged data could otherwise make a cycle. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 
@@ -46,7 +46,7 @@ static int tree_init(Tree *t, const Inventory *inv) {
         *t = (Tree) { .above = all, .child = all + n, .next = all + 2 * n, .top = -1 };
         for (size_t i = 0; i < n; i++)
                 t->child[i] = -1;
-        /* Each device is prepended to its list, so the loop runs backwards to get ascending lists. */
+        /* Each device is prepended to the list of its siblings, so the loop runs backwards to get ascending lists. */
         for (size_t i = n; i-- > 0;) {
                 int above = find_above(inv, &inv->devices[i]), *list = above >= 0 ? &t->child[above] : &t->top;
 
@@ -57,8 +57,8 @@ static int tree_init(Tree *t, const Inventory *inv) {
         return 0;
 }
 
-/* Returns the next device in preorder: the first child, the next sibling, or the next sibling of an ancestor. -1 at the
- * end. */
+/* Returns the next device in preorder: the first child, or the next sibling, or the next sibling of an ancestor. -1 at
+ * the end of the tree. */
 static int tree_next(const Tree *t, int i) {
         if (t->child[i] >= 0)
                 return t->child[i];
@@ -136,7 +136,8 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
-/* Returns true for a slot that no pool offers and that has no mediated device. */
+/* Returns true for a slot of mediated devices that is in no pool and has no mediated device: such slots are not shown.
+ *  */
 static bool is_idle_slot(const HostView *view, const PciDevice *dev) {
         return pci_device_is_slot(dev) && !policy_pool(view->policy, dev) && dev->vgpu_type == 0 &&
                !ledger_holder(view->ledger, dev->address);
@@ -160,7 +161,7 @@ static json_object *json_devices(const HostView *view, const Tree *t) {
         return array;
 }
 
-/* Returns the number of cores of the NUMA node with at least one thread in the set. */
+/* Returns the number of cores of the NUMA node of which at least one thread is in the set. */
 static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         CpuSet seen = { 0 };
 
@@ -191,8 +192,8 @@ static void add_cpus(json_object *o, const HostView *view, const NumaNode *node)
         json_object_object_add(o, "housekeeping", json_cores(view, node, &view->config->housekeeping));
 }
 
-/* Returns the memory of a node. page_size 0: ordinary pages, counted in bytes; otherwise hugepages, counted in
- * pages. */
+/* Returns total and free memory of a node: in bytes of ordinary pages if page_size is 0, otherwise in hugepages of this
+ * size. */
 static json_object *json_memory(const HostView *view, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
         uint64_t available = ledger_memory_offered(view->ledger, view->inventory, view->config, node, page_size);
@@ -235,8 +236,8 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-/* Returns the rank of the device in the matrix: NVIDIA GPUs in the order of nvidia-smi, other GPUs, other accelerators,
- * NICs. -1: not in the matrix. */
+/* Returns the rank of the device in the matrix: NVIDIA GPUs first, in the order of nvidia-smi, then other GPUs, other
+ * accelerators and NICs. -1: the device is not in the matrix. */
 static int matrix_rank(const PciDevice *dev) {
         if (dev->type == PCI_TYPE_VF || dev->is_bridge)
                 return -1;
@@ -247,7 +248,7 @@ static int matrix_rank(const PciDevice *dev) {
         return pci_device_is_nic(dev) ? 3 : -1;
 }
 
-/* Stores the inventory indices of all GPUs, other accelerators and NICs, in this order. Returns their number, even if
+/* Stores the inventory indices of the devices of the matrix in the order of their ranks. Returns their number, even if
  * members has less room. */
 static size_t matrix_members(const Inventory *inv, uint32_t members[static TOPOLOGY_MATRIX_MAX]) {
         size_t n = 0;
@@ -270,7 +271,7 @@ static bool are_joined(const HostView *view, uint32_t a, uint32_t b) {
                                   config_module(view->config, &devices[b]));
 }
 
-/* Makes the matrix. It has one JSON string for each distance, shared by reference count. */
+/* Makes the matrix of distances. Equal distances share one JSON string, by its reference count. */
 static json_object *json_distances(const HostView *view, const uint32_t *members, size_t n) {
         json_object *rows = json_object_new_array(), *self = json_object_new_string("X"), *words[_DISTANCE_MAX],
                     *nvlink = json_object_new_string("NVL");
@@ -309,8 +310,9 @@ static json_object *json_near_pair(const HostView *view, const PciDevice *gpu, c
         return o;
 }
 
-/* Lists the pairs of an accelerator and another accelerator or NIC below the same root port, each with its peer-to-peer
- * path. Only such a pair has a path that avoids the root complex. NULL for more than TOPOLOGY_PAIRS_MAX pairs. */
+/* Lists the pairs of an accelerator with another accelerator or a NIC that are below the same root port, each with its
+ * peer-to-peer path: only such a pair can have a path that avoids the root complex. NULL when there are more than
+ * TOPOLOGY_PAIRS_MAX pairs. */
 static json_object *json_near_pairs(const HostView *view, const uint32_t *members, size_t n) {
         json_object *pairs = json_object_new_array();
         size_t found = 0;
@@ -322,7 +324,7 @@ static json_object *json_near_pairs(const HostView *view, const uint32_t *member
                         Distance d = place_distance(&view->locality->places[members[i]],
                                                     &view->locality->places[members[j]]);
 
-                        /* members lists NICs last, so if a is one, so is b. */
+                        /* NICs are last in members: if a is a NIC, b is one too. */
                         if (d > DISTANCE_PXB || pci_device_is_nic(a))
                                 continue;
                         if (found++ == TOPOLOGY_PAIRS_MAX) {
@@ -367,7 +369,7 @@ json_object *json_topology(const HostView *view) {
         return o;
 }
 
-/* ACS and ATS on the path between two functions as JSON. Unknown values are null. */
+/* What ACS and ATS do on the path between two functions. Unknown values are null. */
 
 json_object *json_acs_bits(const PciDevice *dev, uint16_t bits) {
         json_object *array;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refusals and the whole host as JSON. A value is null if there was no memory for it, see model/json-value.h. */
+/* Refusals and the whole host as JSON. If memory for a value runs out, the value is null (model/json-value.h). */
 
 #include "json.h"
 
@@ -31,8 +31,8 @@ static const char *group_role_text(GroupRole role) {
         }
 }
 
-/* Returns the role of another member of dev's IOMMU group in the allocation that has dev, or else in a future one. NULL
- * if dev is in no pool. */
+/* Returns the role of another member of dev's IOMMU group in the allocation that has dev; if none has it, the role in a
+ * future allocation of dev. NULL if dev is in no pool. */
 static const char *member_role(const HostView *view, const PciDevice *dev, const PciDevice *member) {
         const Allocation *holder = ledger_holder(view->ledger, dev->address),
                          *other = ledger_holder(view->ledger, member->address);
@@ -43,7 +43,7 @@ static const char *member_role(const HostView *view, const PciDevice *dev, const
                 return group_role_text(GROUP_ROLE_HOLD);
         if (holder && !other)
                 return group_role_text(pci_device_driver_is_harmless(member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK);
-        /* Only a device in a pool can be allocated. */
+        /* Without a pool, dev will not be allocated. */
         return policy_pool(view->policy, dev) ? group_role_text(policy_group_role(view->policy, dev, member)) : NULL;
 }
 
@@ -100,7 +100,7 @@ static json_object *json_node(const HostView *view, const NumaNode *node) {
         return o;
 }
 
-/* Formats a version as "11.3.0"; NULL when unknown. */
+/* Formats the version number of libvirt or QEMU as "11.3.0". NULL when unknown. */
 static json_object *json_version(unsigned version) {
         _cleanup_free_ char *text = string_format("%u.%u.%u", version / 1000000, version / 1000 % 1000, version % 1000);
 
@@ -135,7 +135,7 @@ static json_object *json_features(const LibvirtFeatures *f) {
         return array;
 }
 
-/* Returns NULL when Libvirt= is empty, and for a recorded node. */
+/* Returns what is known of libvirt. NULL when Libvirt= is empty, and for a recorded node. */
 static json_object *json_libvirt(const LibvirtStatus *l, const LibvirtFeatures *f) {
         json_object *o;
 
@@ -197,7 +197,7 @@ static json_object *json_traits(const PoolCapacity *pool) {
         return array;
 }
 
-/* Returns why the endpoint offers no slot; NULL: it offers its free slots. */
+/* Returns a sentence: why the endpoint offers no slot. NULL if it offers its free slots. */
 static char *endpoint_reason(const HostView *view, const RemoteService *s, const RemoteEndpoint *e, unsigned taken) {
         const char *down = endpoint_status_reason(view->endpoints, e->name), *via = config_via_problem(view->config, s);
 
@@ -214,7 +214,7 @@ static char *endpoint_reason(const HostView *view, const RemoteService *s, const
         return NULL;
 }
 
-/* Lists the endpoints of a service. s: NULL for a pool of devices. */
+/* Lists the endpoints of a service. s NULL: a pool of devices, for which the list is NULL. */
 static json_object *json_endpoints(const HostView *view, const RemoteService *s) {
         json_object *array = s ? json_object_new_array() : NULL;
 
@@ -336,7 +336,7 @@ json_object *json_endpoint_problems(const HostView *view) {
         return array;
 }
 
-/* A device that was unplugged, or that a pool offers again after a change of the hardware, is not in it. */
+/* Leaves out a device that was unplugged, or that a pool offers again after the hardware changed. */
 json_object *json_withdrawn(const HostView *view) {
         json_object *array = json_object_new_array();
 

@@ -7,27 +7,28 @@
 #include "model/json-value.h"
 #include "plan/device-state.h"
 
-/* All constructors return NULL when out of memory. The caller owns the object (json_object_put()). */
+/* The functions below return an object that the caller owns (json_object_put()), or NULL when out of memory. */
 json_object *json_device(const HostView *view, const PciDevice *dev);
 json_object *json_explain(const HostView *view, const PciDevice *dev);
-/* Returns an allocation. reader: a uid. Only the owner of the allocation and root get the attributes of VFs; others get
- * null. */
+/* Makes the object of an allocation. reader: the uid of the caller. Only the owner of the allocation and root get the
+ * attributes of its VFs; others get null. */
 json_object *json_allocation(const HostView *view, const Allocation *a, uint32_t reader);
 json_object *json_plan(const HostView *view, const Plan *p);
 json_object *json_repeat(const Repeat *r);
 json_object *json_refusal(const Refusal *r);
-/* Returns the problems of the configuration, as texts. */
+/* Makes an array of the problems of the configuration, as texts. */
 json_object *json_config_problems(const HostView *view);
-/* The endpoints that accept no connection, as sentences. */
+/* Makes an array of sentences, one for each endpoint that accepts no connection. */
 json_object *json_endpoint_problems(const HostView *view);
-/* The devices that a pool offered before the configuration lost lines, each with its address and that pool. */
+/* Makes an array of the devices that a pool offered before the configuration lost lines, each with its address and that
+ * pool. */
 json_object *json_withdrawn(const HostView *view);
-/* Returns the whole host as text: devices, pools, NUMA nodes, allocations, notes. version: the program version. reader:
- * as in json_allocation(). The caller frees; NULL when out of memory. */
+/* Returns the text of the whole host: devices, pools, NUMA nodes, allocations, notes. version: of the program. reader:
+ * as in json_allocation(). The caller frees the text; NULL when out of memory. */
 char *json_describe(const HostView *view, const char *version, uint32_t reader);
-/* Returns the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs.
- * The matrix is null for more than TOPOLOGY_MATRIX_MAX functions, its pairs are null for more than TOPOLOGY_PAIRS_MAX
- * pairs. */
+/* Makes the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs.
+ * The matrix is null when it would have more than TOPOLOGY_MATRIX_MAX functions. Its pairs are null when there are more
+ * than TOPOLOGY_PAIRS_MAX. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const HostView *view);

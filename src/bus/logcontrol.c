@@ -71,8 +71,8 @@ static int authorize_set(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_e
         return authorize(s, call, uid, intent_to_configure, set_property, error);
 }
 
-/* Handles Properties.Set before the vtable does. The setter of a vtable property must reply immediately, and cannot
- * wait for the uid of the caller. */
+/* Handles calls of Properties.Set before sd-bus passes them to the vtable, because the setter of a vtable property must
+ * reply immediately: it cannot wait for the uid of the caller and for polkit. */
 static int on_call(sd_bus_message *call, void *userdata, sd_bus_error *error) {
         if (sd_bus_message_is_method_call(call, "org.freedesktop.DBus.Properties", "Set") <= 0)
                 return 0;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The Manager methods that change something. They reply when the change is durable, or was refused. */
+/* The methods of the Manager that change something. They reply when the change is on disk, or was refused. */
 
 #include "error.h"
 #include "request.h"
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* Formats the object path of the job; "/" for job 0, which means that there is nothing to wait for. */
+/* Formats the object path of the job. For job 0 the path is "/": there is no job to wait for. */
 static int path_of_job(uint32_t job, char **ret) {
         return job > 0 ? job_path(job, ret) : string_copy(ret, "/");
 }
@@ -45,7 +45,8 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 
-/* Serves Release and Accept. The generation protects a newer allocation of the same name from a delayed call. */
+/* Reads name and generation from the call, and calls function with them. The generation protects a newer allocation
+ * with the same name from a call that was delayed. Returns what a method of a vtable returns. */
 static int call_with_generation(sd_bus_message *call, Server *s,
                                 Verdict (*function)(void *userdata, const char *name, uint64_t generation,
                                                     uint32_t *ret_job, Refusal *ret)) {
@@ -66,7 +67,7 @@ static int release_now(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_err
         return call_with_generation(call, s, s->callbacks->release);
 }
 
-/* Serves Release. Before the call is refused because of a domain, libvirt is asked, as the domain may just have
+/* Serves Release. If a domain seems to run with the allocation, first asks libvirt, because the domain may just have
  * ended. */
 static int release(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         const char *name;
@@ -153,7 +154,7 @@ static int set_virtual_functions(Server *s, sd_bus_message *call, uint32_t uid, 
         return reply_job(call, id);
 }
 
-/* Serves ClearQuarantine. Does not look up the device, because a quarantined device may be missing. */
+/* Serves ClearQuarantine. Does not look the device up in the inventory, because a quarantined device may be missing. */
 static int clear_quarantine(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         PciAddress device;

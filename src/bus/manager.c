@@ -10,14 +10,15 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* In the child of an answer: writes the text; NULL means that memory ran out. */
+/* Runs in the child that computes an answer: writes the text to the daemon. text is NULL when memory for it ran out. */
 static Verdict write_text(const char *text) {
         if (text)
                 answer_write(text, strlen(text));
         return text ? VERDICT_NONE : _VERDICT_INVALID;
 }
 
-/* In the child of an answer: writes the object as text. Takes ownership of o. */
+/* Runs in the child that computes an answer: writes the object as text. o is NULL when memory for it ran out. Takes
+ * ownership of o. */
 static Verdict write_json(json_object *o) {
         _cleanup_free_ char *text = o ? json_text(o) : NULL;
 
@@ -36,7 +37,7 @@ const Allocation *bus_find_allocation(const HostView *view, const char *name, Re
 
 typedef int (*AppendRow)(sd_bus_message *reply, Server *s, size_t i, const char *path);
 
-/* Replies with a row for each object of the kind. type: the D-Bus type of a row. */
+/* Replies with an array that has a row for each object of the kind. type: the D-Bus type of a row. */
 static int reply_list(sd_bus_message *call, Server *s, const ObjectKind *kind, const char *type, AppendRow append) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         size_t n = kind->count(s);
@@ -188,7 +189,7 @@ static int plan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *err
                 return r;
         if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* Only a plan with shared memory depends on the owner. */
+        /* The owner decides only about shared memory, so a plan without shared memory does not need it. */
         if (a->request.n_regions > 0 && !a->request.has_owner) {
                 a->request.owner = uid;
                 a->request.has_owner = true;
@@ -220,7 +221,7 @@ static int describe_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return a ? answer_queue(a) : r;
 }
 
-/* The methods that are charged to the uid of the caller. */
+/* Methods whose replies are charged to the caller. */
 static const struct {
         const char *member;
         CallerMethod method;
@@ -268,7 +269,7 @@ static int property_get_job_times(sd_bus *bus, const char *path, const char *int
         return r < 0 ? r : sd_bus_message_close_container(reply);
 }
 
-/* The properties of the manager about problems of the daemon or its configuration. Describe has the same. */
+/* The properties of the Manager that tell problems of the daemon or its configuration. Describe tells the same. */
 
 const char *const problem_property_names[_PROBLEM_PROPERTY_MAX] = {
         [PROBLEM_PROPERTY_READ_ONLY] = "ReadOnly",    [PROBLEM_PROPERTY_LIBVIRT] = "LibvirtProblem",
@@ -287,7 +288,7 @@ static const char *problem_text(const HostView *view, ProblemProperty p) {
                 return ledger_problem(view->ledger) ?: "";
         if (p == PROBLEM_PROPERTY_NONE_OFFERED)
                 return view->config->block_reason ?: "";
-        /* Not yet having an answer from libvirt is not a problem. */
+        /* While libvirt has not answered yet, there is no problem to tell. */
         return l && l->configured && l->logged && l->reason ? l->reason : "";
 }
 
@@ -298,7 +299,7 @@ static int problem_property_get_text(sd_bus *bus, const char *path, const char *
         return sd_bus_message_append(reply, "s", problem_text(&view, find_problem_property(property)));
 }
 
-/* NULL: the property is a text. */
+/* Returns the value of a property that is a list of texts. NULL: the property is one text. */
 static json_object *problem_list(const HostView *view, ProblemProperty p) {
         switch (p) {
         case PROBLEM_PROPERTY_CONFIG:
@@ -336,8 +337,8 @@ static int problem_property_get_withdrawn(sd_bus *bus, const char *path, const c
 }
 
 #define NO_ARGS SD_BUS_NO_ARGS
-/* All methods have this flag. Without it sd-bus asks the bus for the caller's credentials, and blocks the event loop
- * until the bus replies. The methods check the caller themselves: caller.h. */
+/* The flag of all methods. Without it sd-bus itself would ask the bus for the caller's credentials, and block the event
+ * loop until the bus replies. The methods check the caller themselves (caller.h). */
 #define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 

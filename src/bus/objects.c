@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Registers the D-Bus objects: that of the manager, and those of devices, allocations, jobs, pools and NUMA nodes,
- * which sd-bus asks for by path. */
+/* Registers the D-Bus objects: the object of the manager, and those of devices, allocations, jobs, pools and NUMA
+ * nodes. sd-bus asks by path for the latter. */
 
 #include <errno.h>
 
@@ -9,7 +9,8 @@
 static const ObjectKind *const kinds[OBJECT_KINDS] = { &device_objects, &allocation_objects, &job_objects,
                                                        &pool_objects, &node_objects };
 
-/* sd-bus calls it for each access. An object that is gone is not found. */
+/* Called by sd-bus for each access to an object. Returns 1 and sets *ret_found to the userdata of the object; 0: there
+ * is no such object. */
 static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         const ObjectSet *set = userdata;

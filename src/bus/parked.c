@@ -4,7 +4,7 @@
 
 #include "server-internal.h"
 
-/* Serves the calls that wait for a list up to number answered. */
+/* Serves the parked calls whose ticket is at most answered. */
 static void serve(Server *s, uint64_t answered) {
         Parked *p = &s->parked;
 

@@ -1,22 +1,20 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Calls that wait until libvirt has listed the running domains again. A call that would be refused because of a domain
- * waits, because the domain may just have ended and libvirt's event may not have arrived yet.
- */
+/* Parked calls: they would be refused because a domain runs, but that domain may have ended, and libvirt's event may be
+ * under way. So they wait until libvirt has listed the running domains again. */
 
 #include "caller.h"
 
 #define PARKED_MAX 16U
-/* If libvirt has not answered within this time, the last known domains count. */
+/* If libvirt does not answer within this time, the parked calls are served with the last known domains. */
 #define PARKED_SEC 5U
 
 typedef struct ParkedCall {
         sd_bus_message *call;
         CallerMethod method;
         uint32_t uid;
-        uint64_t ticket; /* number of the list for which the call waits */
+        uint64_t ticket; /* number of the request to libvirt for which the call waits */
 } ParkedCall;
 
 typedef struct Parked {
@@ -25,7 +23,8 @@ typedef struct Parked {
         sd_event_source *timer; /* NULL: no call waits */
 } Parked;
 
-/* Parks the call. Returns false when there is no room; the caller then serves the call at once. */
+/* Parks the call until server_guests_listed() gets the ticket or a higher number. Returns false when there is no room;
+ * the caller of this function then serves the call at once. */
 bool parked_add(Server *s, sd_bus_message *call, CallerMethod method, uint32_t uid, uint64_t ticket);
-/* Drops all calls without a reply. */
+/* Drops all parked calls without a reply. */
 void parked_done(Server *s);

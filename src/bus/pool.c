@@ -86,7 +86,7 @@ static int path_of_pool(Server *s, size_t i, char **ret) {
 const ObjectKind pool_objects = { BUS_POOL_PREFIX, BUS_POOL_INTERFACE, pool_vtable, pool_property_names,
                                   find_pool,       count_pools,        path_of_pool };
 
-/* The D-Bus interface org.passthroughd1.Node. */
+/* The D-Bus interface org.passthroughd1.Node, whose objects are NUMA nodes. */
 
 static void *find_node(Server *s, const char *label) {
         uint64_t id;

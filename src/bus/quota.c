@@ -12,17 +12,16 @@
 
 #define MINUTE_USEC  (UINT64_C(60) * 1000000)
 #define MIB          (UINT64_C(1) << 20)
-/* The most accounts, more than the connections that the bus allows by default. */
+/* The most accounts. By default the bus allows fewer connections. */
 #define ACCOUNTS_MAX 4096U
 
-/*
- * dbus-daemon charges messages that clients have not read to their sender, the daemon: it reads no message of the
- * daemon beyond 127 MiB, or while 64 descriptors of the daemon wait for clients. It allows one uid 256 connections.
- */
+/* The limits fit those of dbus-daemon, which charges messages that clients have not read to their sender, the daemon:
+ * it reads no message of the daemon while 127 MiB of them or 64 of their descriptors wait for clients. It allows one
+ * uid 256 connections. */
 static const struct {
-        uint64_t low;    /* a caller that uses no more than this only has the limit most */
-        uint64_t of_one; /* used by one caller */
-        uint64_t shared; /* used by all callers */
+        uint64_t low;    /* for a caller that uses at most this much, only the limit most applies */
+        uint64_t of_one; /* limit of a caller that uses more than low */
+        uint64_t shared; /* limit of all callers together when such a caller asks */
         uint64_t most;
         bool in_a_minute;
 } limits[_QUOTA_KIND_MAX] = {
@@ -48,7 +47,8 @@ bool caller_is_root(uint32_t uid) {
         return uid == 0 || uid == getuid();
 }
 
-/* Formats the account's name. It includes the bus, because another bus gives the same unique names to other callers. */
+/* Formats the name of the caller's account. If a unique name is part of it, so is the connection to the bus, because
+ * another bus gives the same unique names to other callers. */
 static void name_caller(sd_bus_message *call, uint32_t uid, char *buf, size_t size) {
         if (!call || (uid != UID_UNKNOWN && !caller_is_root(uid)))
                 (void) snprintf(buf, size, "uid %" PRIu32, uid);
@@ -57,7 +57,8 @@ static void name_caller(sd_bus_message *call, uint32_t uid, char *buf, size_t si
                                 sd_bus_message_get_sender(call) ?: "");
 }
 
-/* A connection has another account while its uid is unknown than later, when it is found to be root's. */
+/* Finds the account. is_root: root and the other callers have separate accounts, even under the same name: while the
+ * uid of a connection is unknown, the connection does not count as root's. */
 static Account *find_account(const Quota *q, const char *caller, bool is_root) {
         for (Account *a = q->accounts; a; a = a->next)
                 if (a->is_root == is_root && streq(a->caller, caller))

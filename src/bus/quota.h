@@ -3,9 +3,9 @@
 
 /*
  * Limits on what callers use at the same time, or within a minute. Each use is charged to an account and given back
- * later. A caller is a uid with all its connections, or one connection of root or of an unknown uid. Root and the other
- * callers have separate totals. No caller can use up what another one needs: the last places are reserved for callers
- * that use none.
+ * later. A caller is a uid with all its connections; or one connection, if its uid is root or not known yet. Root and
+ * the other callers have separate totals. Some places are reserved for callers that use none yet, so that no caller can
+ * use up what another one needs.
  */
 
 #include <stdbool.h>
@@ -15,13 +15,13 @@
 #include "util/cleanup.h"
 
 typedef enum QuotaKind {
-        QUOTA_UNKNOWN_CALLS,    /* calls that wait until the bus has reported the uid of their connection */
-        QUOTA_UNKNOWN_BYTES,    /* bytes of these calls that are longer than ADMISSION_SIZE_SMALL */
+        QUOTA_UNKNOWN_CALLS,    /* calls that wait until the bus has told the uid of their connection */
+        QUOTA_UNKNOWN_BYTES,    /* bytes of those of these calls that have more than ADMISSION_SIZE_SMALL */
         QUOTA_AUTHORIZATIONS,   /* calls that wait for polkit */
-        QUOTA_ANSWERS,          /* calls whose replies are computed in processes */
-        QUOTA_PROCESSES,        /* the processes of these replies */
+        QUOTA_ANSWERS,          /* calls whose replies children compute (answers.h) */
+        QUOTA_PROCESSES,        /* the children that compute these replies */
         QUOTA_DESCRIPTORS,      /* descriptors of long replies, until the client closes them */
-        QUOTA_DESCRIPTOR_BYTES, /* the memory behind them */
+        QUOTA_DESCRIPTOR_BYTES, /* bytes of memory behind these descriptors */
         QUOTA_LIST_BYTES,       /* estimated bytes of long typed replies within a minute */
         QUOTA_REFUSALS_LOGGED,  /* logged refusals within a minute */
         _QUOTA_KIND_MAX,
@@ -29,14 +29,14 @@ typedef enum QuotaKind {
 
 typedef struct Account Account;
 
-/* The accounts. Zeros: nothing is used. */
+/* What each caller uses now, in one account per caller. A zeroed Quota is valid and empty. */
 typedef struct Quota {
         Account *accounts;
-        uint64_t used[2][_QUOTA_KIND_MAX]; /* totals of the other callers and of root */
-        uint64_t minute;                   /* begin of the minute: CLOCK_MONOTONIC, in microseconds */
+        uint64_t used[2][_QUOTA_KIND_MAX]; /* totals; [0]: of callers other than root, [1]: of root */
+        uint64_t minute;                   /* start of the current minute: CLOCK_MONOTONIC, in microseconds */
 } Quota;
 
-/* A charge that can be given back. Zeros: nothing is charged. */
+/* What was charged, for quota_give_back(). A zeroed Charge charges nothing. */
 typedef struct Charge {
         Quota *quota;
         Account *account;
@@ -46,16 +46,15 @@ typedef struct Charge {
 
 #define UID_UNKNOWN UINT32_MAX
 
-/* Returns true for root and for the daemon's own uid. */
+/* Returns true for the uid of root and for the daemon's own uid. */
 bool caller_is_root(uint32_t uid);
 
-/*
- * Charges the caller. False: the caller, or all callers together, use too much. call: NULL: charge by the uid only.
- * ret: NULL for the kinds within a minute, which are not given back.
- */
+/* Charges the caller. Returns false, and charges nothing, when the caller or all callers together would use too much.
+ * call: the call whose sender is charged; NULL: charge the uid. ret: the charge to give back later; NULL for the kinds
+ * that count within a minute. */
 bool quota_charge(Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind, uint64_t amount, Charge *ret);
 uint64_t quota_used(const Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind);
 void quota_give_back(Charge *c);
-/* Starts a new minute. */
+/* Starts a new minute: the kinds that count within a minute begin at 0. */
 void quota_start_minute(Quota *q);
 void quota_done(Quota *q);

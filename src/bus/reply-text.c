@@ -7,7 +7,7 @@
 
 #include "util/fileio.h"
 
-/* The longest text of a reply. */
+/* The most bytes of a text in a descriptor. */
 #define TEXT_MAX ((size_t) 1 << 30)
 
 static int read_descriptor(sd_bus_message *reply, char **ret) {

@@ -12,8 +12,8 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The longest strings of a request, in bytes. All valid strings are shorter, and a call that waits does not take too
- * much memory. */
+/* The most bytes of strings in a request. All valid strings are shorter. The limits bound the memory of a call that
+ * waits. */
 #define NAME_SIZE_MAX       255U
 #define ATTRIBUTES_SIZE_MAX 1023U
 #define PROXIMITY_SIZE_MAX  8191U
@@ -21,22 +21,21 @@
 
 typedef struct RequestKey {
         const char *name;
-        const char *type; /* the D-Bus type of the value. read() is called inside the value, and if it is an array, for
-                             each element */
+        const char *type; /* D-Bus type of the value. If it is an array, read() is called for each element */
         Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
-        size_t offset; /* offset of the member of Request, for a read() that serves several keys */
-        size_t max;    /* the longest string, in bytes */
+        size_t offset; /* offset of the member in Request, for a read() that serves several keys */
+        size_t max;    /* the most bytes of a string */
         /* Only for read_word(). */
-        int (*find)(const char *word); /* the value of an enum, or negative */
+        int (*find)(const char *word); /* returns the value of an enum, or a negative number */
         const char *what, *remedy;
 } RequestKey;
 
-/* Refuses a message that does not match its signature, or for lack of memory. */
+/* Refuses a message that does not match its signature, or for which memory ran out. */
 static Verdict unreadable(Refusal *ret) {
         return refuse_request(ret, NULL, "The request could not be read.");
 }
 
-/* Checks the length of a string before it is copied. */
+/* Refuses a string of more than max bytes, before it is copied. */
 static Verdict check_size(const char *text, size_t max, Refusal *ret) {
         if (strnlen(text, max + 1) <= max)
                 return VERDICT_NONE;
@@ -48,7 +47,7 @@ static void *member_of(Request *r, const RequestKey *key) {
         return (char *) r + key->offset;
 }
 
-/* Reads a number into the member, which has the D-Bus type of the key: u or t. */
+/* Reads a number into the member of the key. The member has the D-Bus type of the key: u or t. */
 static Verdict read_number(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         return sd_bus_message_read_basic(m, *key->type, member_of(r, key)) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
@@ -147,7 +146,7 @@ static Verdict read_set(sd_bus_message *m, const RequestKey *key, Request *r, Re
                 "There is no set of %s '%s'.", nodes ? "NUMA nodes" : "CPUs", QUOTABLE(s));
 }
 
-/* Returns the page size as in a Request, where ordinary pages have 0. */
+/* Returns the page size in the form that Request has: ordinary pages are 0. */
 static uint64_t hugepage(uint64_t size) {
         return size == REQUEST_PAGE_MIN ? 0 : size;
 }
@@ -172,7 +171,7 @@ static Verdict read_word(sd_bus_message *m, const RequestKey *key, Request *r, R
         return refuse_request(ret, key->remedy, "There is no %s '%s'.", key->what, QUOTABLE(s));
 }
 
-/* A guest is confidential with these kinds alone. */
+/* Returns the Confidential with this name; -EINVAL for a name that does not make the guest's memory private. */
 static int find_confidential(const char *word) {
         Confidential c = confidential_from_string(word);
 
@@ -310,7 +309,7 @@ static Verdict read_elements(sd_bus_message *m, const RequestKey *key, Request *
         return end < 0 || sd_bus_message_exit_container(m) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
-/* Reads a value, which must have the type of its key. */
+/* Reads the value of a key. Refuses a value of another type than the key has. */
 static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, Refusal *ret) {
         Verdict v;
 
@@ -322,7 +321,7 @@ static Verdict read_value(sd_bus_message *m, const RequestKey *key, Request *r, 
         return sd_bus_message_exit_container(m) < 0 ? unreadable(ret) : VERDICT_NONE;
 }
 
-/* Reads a key and its value. seen: a bit for each key that was read. */
+/* Reads one key and its value. seen: a bit for each key that was read; a key that occurs again is refused. */
 static Verdict read_entry(sd_bus_message *m, Request *r, unsigned *seen, Refusal *ret) {
         const char *name, *contents;
 

@@ -7,6 +7,6 @@
 
 #include "plan/request.h"
 
-/* Parses the dictionary at the message's read position into r, which the caller initialised. VERDICT_INVALID_REQUEST if
- * a key is unknown, occurs twice or has the wrong type; the refusal names the key. */
+/* Parses the dictionary at the read position of the message into r, which the caller has initialised. Refuses with
+ * VERDICT_INVALID_REQUEST, and names the key, if a key is unknown, occurs twice or has a value of the wrong type. */
 Verdict bus_read_request(sd_bus_message *m, Request *r, Refusal *ret);

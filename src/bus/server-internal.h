@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Private to bus/. */
+/* What the files of bus/ share. */
 
 #include <sys/un.h>
 
@@ -18,7 +18,7 @@
 
 typedef struct Authorization Authorization;
 
-/* The most simultaneous connections of root to the private socket. A further one is closed. */
+/* The most connections at the private socket at a time. A further connection is closed. */
 #define PEERS_MAX 16U
 
 /* Properties that change during the lifetime of a job object. */
@@ -32,13 +32,13 @@ typedef enum JobProperty {
         _JOB_PROPERTY_MAX,
 } JobProperty;
 
-/* Digests of the properties of a job that clients saw last. */
+/* Digests of the properties that clients saw last of a job. */
 typedef struct ShownJob {
-        uint32_t id; /* 0: none */
+        uint32_t id; /* 0: this element is not used */
         uint64_t values[_JOB_PROPERTY_MAX];
 } ShownJob;
 
-/* The properties of the manager about problems. */
+/* The properties of the Manager that tell problems. */
 typedef enum ProblemProperty {
         PROBLEM_PROPERTY_READ_ONLY,
         PROBLEM_PROPERTY_LIBVIRT,
@@ -51,19 +51,19 @@ typedef enum ProblemProperty {
 } ProblemProperty;
 extern const char *const problem_property_names[_PROBLEM_PROPERTY_MAX];
 
-/* A kind of D-Bus objects with a path each, below a prefix. */
+/* A kind of D-Bus objects: for devices, for example. The path of each object is a prefix and a label. */
 typedef struct ObjectKind {
         const char *prefix, *interface;
         const sd_bus_vtable *vtable;
-        const char *const *properties; /* the names of those that change */
-        /* Returns the userdata of the getters in the vtable. NULL: there is no object of this label. */
+        const char *const *properties; /* the names of the properties that change */
+        /* Returns the userdata for the getters in the vtable. NULL: there is no object with this label. */
         void *(*find)(Server *s, const char *label);
         size_t (*count)(Server *s);
         int (*path)(Server *s, size_t i, char **ret);
 } ObjectKind;
 #define OBJECT_KINDS 5U
 
-/* The userdata of sd-bus for the objects of a kind. */
+/* The objects of a kind on one server: the userdata that sd-bus has for them. */
 typedef struct ObjectSet {
         Server *server;
         const ObjectKind *kind;
@@ -74,15 +74,15 @@ struct Server {
         const ServerCallbacks *callbacks;
         void *userdata;
         bool announced; /* server_announce() was called */
-        gid_t readers;  /* BUS_GROUP; GID_NONE: there is no such group */
+        gid_t readers;  /* gid of BUS_GROUP; GID_NONE: there is no such group */
         Callers callers;
         Admission admission;
         Parked parked;
         Authorization *authorizations; /* newest first */
-        uint64_t n_authorizations;     /* the last id for CancelCheckAuthorization */
+        uint64_t n_authorizations;     /* number of ids for CancelCheckAuthorization given so far */
         Answer *answers;               /* oldest first */
-        Capacity *capacity;            /* the capacity that clients see; NULL before the first server_settle() */
-        uint64_t epoch;                /* grows with every signal of a device, an allocation, a pool or a NUMA node */
+        Capacity *capacity;            /* as clients see it; NULL before the first server_settle() */
+        uint64_t epoch;                /* grows with every signal about a device, an allocation, a pool or a node */
         uint64_t told_epoch;
         ShownJob jobs[SERVER_JOBS_MAX];
         uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
@@ -91,7 +91,7 @@ struct Server {
         Quota quota;
         Reports reports;
         Handout *handouts;         /* newest first */
-        struct sockaddr_un socket; /* the private socket */
+        struct sockaddr_un socket; /* address of the private socket */
         sd_event_source *listening;
         SystemBus system_bus;
         Connection peers[PEERS_MAX]; /* peers at the private socket, or the only peer of server_new_peer() */
@@ -101,7 +101,7 @@ static inline HostView server_view(const Server *s) {
         return s->callbacks->view(s->userdata);
 }
 
-/* Encode an object path. The caller frees *ret. */
+/* Encode the path of an object. The caller frees *ret. Return 0 or a negative errno. */
 int device_path(PciAddress address, char **ret);
 int allocation_path(const char *name, char **ret);
 int job_path(uint32_t id, char **ret);
@@ -110,7 +110,7 @@ int node_path(int id, char **ret);
 
 extern const ObjectKind device_objects, allocation_objects, job_objects, pool_objects, node_objects;
 
-/* Returns the server for a getter of an object. */
+/* Returns the server. Call it in a getter of a property of an object. */
 static inline Server *server_of_getter(sd_bus *bus) {
         const ObjectSet *set = sd_bus_slot_get_userdata(sd_bus_get_current_slot(bus));
 
@@ -123,48 +123,50 @@ int manager_object_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* connection.c */
-/* Listens for root's connections in $RUNTIME_DIRECTORY, if it is set. A failure is only logged. */
+/* Opens the private socket in $RUNTIME_DIRECTORY, if this is set, and accepts root's connections. A failure is only
+ * logged. */
 void peers_listen(Server *s);
 void peers_done(Server *s);
 
-/* device.c: find the device that an argument of a method names */
+/* device.c: find the device that an argument of a method names. */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
-/* Returns NULL when the caller was sent a refusal; *ret_reply is then the result of sending it. */
+/* Returns the device. NULL when the caller was sent a refusal; the method then returns *ret_reply to sd-bus. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
-/* manager.c: stores the digests of the properties. Returns a bit (1 << ProblemProperty) for each property that differs.
- */
+/* manager.c: stores the digests of the problems. Returns a bit (1 << ProblemProperty) for each property whose digest
+ * differs from the stored one. */
 unsigned problems_note_shown(Server *s);
 
-/* settle.c: returns the capacity, after signals for its changes. NULL before the announcement. */
+/* settle.c: measures the capacity, signals its changes, and returns it. NULL before the announcement. */
 const Capacity *server_capacity(Server *s);
 
-/* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal: it
- * has changed, or it is signalled together with one that has; all properties of a new job. */
+/* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal,
+ * because its digest differs, or because it is signalled together with such a property. All properties of a new job
+ * differ. */
 unsigned job_note_shown(Server *s, uint32_t id);
 void job_forget_shown(Server *s, uint32_t id);
 
-/* signals.c: emit signals for settle.c. properties: bits of pool_capacity_differences() or node_capacity_differences().
- */
+/* signals.c: emit signals for settle.c. properties: the result of pool_capacity_differences() or
+ * node_capacity_differences(). */
 void server_pool_added(Server *s, const char *name);
 void server_pool_changed(Server *s, const char *name, unsigned properties);
 void server_pool_removed(Server *s, const char *name);
 void server_node_added(Server *s, int id);
 void server_node_changed(Server *s, int id, unsigned properties);
 void server_node_removed(Server *s, int id);
-/* properties: bits of problems_note_shown(). */
+/* properties: the result of problems_note_shown(). */
 void server_problems_changed(Server *s, unsigned properties);
 void server_epoch_changed(Server *s);
 
-/* manager.c: finds the allocation. NULL: refused. */
+/* manager.c: finds the allocation with this name. NULL: refused. */
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);
 
-/* document.c */
+/* document.c: methods of the Manager */
 int bus_get_domain_xml(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 int bus_get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *error);
 
-/* manager-change.c: serves every method that changes something. Root may call these methods, and others when polkit
- * allows it. */
+/* manager-change.c: serves every method that changes something. Root may call these methods, and others may when polkit
+ * allows the call. */
 int bus_method_change(sd_bus_message *call, void *userdata, sd_bus_error *error);
-/* Returns true if member is the name of such a method. */
+/* Returns true if bus_method_change() serves the method with this name. */
 bool bus_is_change(const char *member);

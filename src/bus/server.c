@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates the D-Bus server: for the system bus and the private socket, or for one peer. */
+/* Creates the D-Bus server, either for the system bus and the private socket, or for one peer. */
 
 #include "bus/server.h"
 
@@ -19,7 +19,7 @@ static int new_server(sd_event *event, const ServerCallbacks *callbacks, void *u
         s->callbacks = callbacks;
         s->userdata = userdata;
         s->readers = GID_NONE;
-        /* The start time as first epoch shows clients that the daemon was restarted. */
+        /* The first epoch is the start time, from which clients see that the daemon was restarted. */
         s->epoch = s->told_epoch = clock_usec(CLOCK_REALTIME);
         *ret = s;
         return 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signals changes of the capacity, and with the epoch, that anything changed. */
+/* Signals what has changed in the capacity, and then by the epoch that anything has changed. */
 
 #include "server-internal.h"
 
@@ -33,7 +33,7 @@ static void tell_node(Server *s, const NodeCapacity *before, const NodeCapacity 
 static void show(Server *s, Capacity *now) {
         _cleanup_(cleanup_capacity_free) Capacity *before = NULL;
 
-        /* Removed objects exist until their signals are sent. */
+        /* The objects of removed pools and nodes still exist while their signals are sent. */
         tell_removed(s, now);
         before = s->capacity;
         s->capacity = now;
@@ -46,7 +46,7 @@ static void show(Server *s, Capacity *now) {
 void server_settle(Server *s) {
         Capacity *now;
 
-        /* Emitting signals reads properties, which calls this function again. */
+        /* To emit a signal, sd-bus reads properties, and their getters call this function again. */
         if (s->settling)
                 return;
         s->settling = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Emits signals when a job, an allocation or a device is added, changes or is removed: on the bus and to each peer. */
+/* Emits signals on the bus and to each peer when a job, an allocation or a device is added, changes or is removed. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -9,23 +9,23 @@
 #include "util/log.h"
 
 typedef struct Signal {
-        const char *path;         /* path of the object; NULL: out of memory */
+        const char *path;         /* path of the object; NULL when memory for it ran out */
         const char *interface;    /* interface of the object */
-        const char *member;       /* member of the Manager's signal; NULL: none */
+        const char *member;       /* name of the Manager's signal; NULL: the Manager has none for this change */
         const char *label;        /* the allocation's name, or the device's address */
-        const char *result;       /* of a job */
-        const char *const *names; /* of all properties that change */
-        unsigned properties;      /* a bit for each that has changed */
-        uint32_t id;              /* of a job */
+        const char *result;       /* result of the job; only for a job that was removed */
+        const char *const *names; /* names of all properties of the object that change */
+        unsigned properties;      /* a bit for each property that has changed */
+        uint32_t id;              /* id of the job; only for signals about a job */
 } Signal;
 
 typedef int (*Emit)(sd_bus *bus, const Signal *signal);
 
-/* The most signals that the other side of a connection has not read. A connection with more is closed, because they
- * fill the daemon's memory. */
+/* The most signals that wait for the other side of a connection. A connection with more is closed, because the signals
+ * would fill the daemon's memory. */
 #define UNREAD_MAX 1024U
 
-/* The label of the object with that id, until the end of the caller's expression. */
+/* The id as the label of an object. LABEL() is valid until the end of the expression. */
 typedef struct Label {
         char text[16];
 } Label;
@@ -48,7 +48,7 @@ static void emit_to(Connection *c, const char *what, Emit function, const Signal
                 return;
         }
         r = function(c->bus, signal);
-        /* The other side has closed the connection, but the event loop has not noticed it yet. */
+        /* The other side has closed the connection. The event loop is about to notice it. */
         if (r == -ECONNRESET || r == -ENOTCONN || r == -EPIPE)
                 return;
         if (r < 0)
@@ -65,8 +65,8 @@ static void emit(Server *s, const char *what, Emit function, const Signal *signa
                 emit_to(&s->peers[i], what, function, signal);
 }
 
-/* Emits InterfacesRemoved with explicit interfaces, because sd-bus cannot find those of an object that no longer
- * exists. */
+/* Emits InterfacesRemoved with a list of interfaces, because sd-bus does not know the interfaces of an object that no
+ * longer exists. */
 static int emit_object_removed(sd_bus *bus, const Signal *signal) {
         const char *const interfaces[] = { "org.freedesktop.DBus.Peer", "org.freedesktop.DBus.Introspectable",
                                            "org.freedesktop.DBus.Properties", signal->interface, NULL };
@@ -99,7 +99,7 @@ static int emit_job_removed(sd_bus *bus, const Signal *signal) {
         return r < 0 ? r : emit_object_removed(bus, signal);
 }
 
-/* Emits the ObjectManager's signal for an object, and the Manager's signal if there is one. */
+/* Emits the signal of the ObjectManager for a new object, and then the signal of the Manager if it has one. */
 static int emit_added(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 
@@ -118,7 +118,8 @@ static int emit_removed(sd_bus *bus, const Signal *signal) {
                                   signal->path);
 }
 
-/* what: the signal, for a message about a failure. signal: what the kind of the object does not tell. */
+/* Emits a signal about an object of the kind. what: names the signal in a message about a failure. signal: the values
+ * that kind and label do not give. */
 static void signal_object(Server *s, const ObjectKind *kind, const char *label, const char *what, Emit function,
                           Signal signal) {
         _cleanup_free_ char *path = NULL;
@@ -233,7 +234,7 @@ void server_epoch_changed(Server *s) {
         signal_manager(s, (const char *const[]) { "Epoch" }, 1);
 }
 
-/* The paths of D-Bus objects. */
+/* The paths of the D-Bus objects. */
 
 int device_path(PciAddress address, char **ret) {
         return sd_bus_path_encode(BUS_DEVICE_PREFIX, PCI_ADDRESS_STR(address), ret);

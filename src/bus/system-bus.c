@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The connection to the system bus. The daemon also works without the bus: it connects when the bus is there, and again
- * after the connection is lost. No function blocks for the bus.
- */
+/* The connection to the system bus. The daemon also works without the bus: it connects when the bus runs, and again
+ * after the connection is lost. No function here waits for the bus. */
 
 #include "system-bus.h"
 
@@ -13,13 +11,13 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* The default address: D-Bus Specification, Well-known Message Bus Instances. */
+/* The default address of the bus: D-Bus Specification, Well-known Message Bus Instances. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* The start of the daemon waits this long for a bus that does not answer. */
+/* The daemon's startup waits at most this long for a bus that does not answer. */
 #define PATIENCE_USEC (UINT64_C(15) * 1000000)
 
-/* The delay before the daemon connects again: it doubles until the daemon has its name. */
+/* The delay before the daemon connects again. It doubles with each attempt, until the daemon owns its name. */
 #define DELAY_MIN_USEC (UINT64_C(100) * 1000)
 #define DELAY_MAX_USEC (UINT64_C(10) * 1000000)
 
@@ -31,7 +29,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Lets the start of the daemon continue without the bus. */
+/* Lets startup continue without the bus. */
 static void stop_waiting(Server *s) {
         SystemBus *b = &s->system_bus;
 
@@ -41,7 +39,7 @@ static void stop_waiting(Server *s) {
         s->callbacks->bus_settled(s->userdata);
 }
 
-/* Logs that the bus was lost, once for a loss, however often the daemon tries to connect. */
+/* Logs that the bus was lost. Logs once until the bus is back, however often the daemon tries to connect. */
 static void log_lost(SystemBus *b, const char *why) {
         if (!b->lost_logged)
                 log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_BUS_LOST }),
@@ -76,7 +74,7 @@ static void on_lost(Connection *c, const char *why) {
         s->callers = (Callers) { 0 };
         reports_cancel(&s->reports);
         connection_close(c);
-        /* What the bus charged to the daemon ended with the connection. */
+        /* The bus has forgotten with the connection what it charged to the daemon. */
         quota_start_minute(&s->quota);
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;
@@ -86,8 +84,9 @@ static void on_lost(Connection *c, const char *why) {
         stop_waiting(s);
 }
 
-/* Handles a bus name that is taken. A second passthroughd must not start to work beside the owner of the name. One that
- * works already continues, for its guests. */
+/* Handles the failure to own the bus name. During startup the event loop exits, because no second passthroughd may
+ * change hardware beside the owner of the name. Later the daemon continues without the bus, because guests have its
+ * devices. */
 static void refuse_name(Server *s, const char *why) {
         if (s->announced && !s->system_bus.patience) {
                 on_lost(&s->system_bus.connection, why);
@@ -147,8 +146,8 @@ static int on_owner(sd_bus_message *reply, void *userdata, sd_bus_error *error) 
         return 0;
 }
 
-/* Asks for the owner of the name, so that the daemon fails before it changes hardware if another daemon owns the name.
- * The daemon requests the name only when it is ready. */
+/* Asks the bus who owns the name, so that this daemon exits before it changes hardware if another daemon owns the name.
+ * The daemon requests the name only at the end of startup. */
 static int ask_for_owner(Server *s) {
         SystemBus *b = &s->system_bus;
 
@@ -156,7 +155,7 @@ static int ask_for_owner(Server *s) {
                                         "org.freedesktop.DBus", "GetNameOwner", on_owner, s, "s", BUS_NAME);
 }
 
-/* Handles a client that has left the bus. */
+/* Drops the calls of a client that has left the bus. */
 static int on_name(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *name;
 
@@ -186,7 +185,7 @@ static int open_bus(Server *s) {
         r = sd_bus_set_bus_client(bus, true);
         if (r < 0)
                 return r;
-        /* Long replies are descriptors. The bus policy refuses calls with descriptors. */
+        /* Long replies are sent as descriptors. (The policy of the bus refuses calls with descriptors.) */
         r = sd_bus_negotiate_fds(bus, true);
         if (r < 0)
                 return r;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Interface between config-parse.c, which reads lines and sections, and config-keys.c, which reads keys. */
+/* The interface between config-parse.c, which reads lines and sections, and config-keys.c, which reads keys. */
 
 #include "config/config.h"
 
 typedef enum Section {
         SECTION_NONE,    /* before the first header */
-        SECTION_IGNORED, /* after a broken header: keys are skipped without further problems */
+        SECTION_IGNORED, /* after a broken header; the keys below it are skipped without further problems */
         SECTION_DAEMON,
         SECTION_FABRIC,
-        SECTION_POOL,    /* config->pools[pool] */
-        SECTION_SERVICE, /* config->services[service] */
+        SECTION_POOL,    /* the pool is config->pools[pool] */
+        SECTION_SERVICE, /* the service is config->services[service] */
         SECTION_EXCLUDE,
         _SECTION_MAX,
 } Section;
@@ -24,29 +24,25 @@ typedef struct ConfigParser {
         unsigned line;
         Section section;
         size_t pool, service;
-        bool suspect; /* the ignored section may be a misspelt [Exclude]: a Match= line withholds all devices */
-        bool pending; /* libinih has read the line, and not reported a key in it yet */
+        bool suspect; /* the section may be a misspelt [Exclude], so a Match= line in it withholds all devices */
+        bool pending; /* libinih has read the line, but not reported a key in it yet */
         bool resets;  /* the line is just "Match=" */
         int error;    /* 0, or -ENOMEM: parsing stops */
 } ConfigParser;
 
-/*
- * Withholds all devices, because the unreadable line may have excluded some. what: the beginning of the sentence in
- * Config.block_reason.
- */
+/* Sets Config.block_reason, which withholds all devices, because the current line could not be read and may exclude
+ * some. what: the beginning of the sentence. Returns 0 or -ENOMEM. */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);
 
-/* Adds a problem of the current line, which in [Exclude] also withholds all devices. 0 or -ENOMEM. */
+/* Adds a problem of the current line. In [Exclude], the problem also withholds all devices. Returns 0 or -ENOMEM. */
 #define parser_problem(p, ...)                                                                                         \
         parser_told_problem((p), config_add_problem((p)->config, (p)->file, (p)->line, __VA_ARGS__))
 int parser_told_problem(ConfigParser *p, int r);
 
-/*
- * Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". The lines after it would
- * otherwise be read as part of the previous section.
- */
+/* Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". Without this check, the
+ * lines after it would be read as part of the previous section. */
 bool config_may_be_header(const char *text);
 
-/* Reads one key. 0, also when it adds a problem, or -ENOMEM. */
+/* Reads one key of the current section. Returns 0, also when the key has a problem, or -ENOMEM. */
 int config_parse_key(ConfigParser *p, const char *name, const char *value);

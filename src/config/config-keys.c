@@ -10,19 +10,20 @@
 
 #define JOB_TIMEOUT_MAX       3600U
 #define PARALLEL_DEVICES_MAX  64U
-#define GUEST_NODES_MAX       1024U /* NODES_SHIFT of arm64 is at most 10 */
+#define GUEST_NODES_MAX       1024U /* arm64 has at most 10 bits for nodes (NODES_SHIFT) */
 #define DRIVER_NAME_MAX       63U
 #define DRIVER_NAME           "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
-#define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs has 16 bits */
+#define VIRTUAL_FUNCTIONS_MAX 65535U /* NumVFs of the SR-IOV capability has 16 bits */
 #define INTERFACE_GLOB_MAX    63U
 #define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
 #define GROUP_NAME_MAX        31U
-#define MANAGER_MAX           107U /* length of a UNIX socket address */
-#define SERVER_MAX            44U  /* leaves room for a region's name in a UNIX socket address */
+#define MANAGER_MAX           107U /* the longest path of a UNIX socket */
+#define SERVER_MAX            44U  /* as MANAGER_MAX, with room for the name of a region */
 
-/* Value parsers return 0, -ENOMEM, or another error, which becomes the problem "expected ..." of the table. */
+/* A value parser returns 0, -ENOMEM, or another negative errno for a wrong value. The key then has the problem
+ * "expected ..." with the text of the table. */
 
-/* Config.block_reason only names the first such line. */
+/* block_reason names only the first line that could not be read. */
 int parser_hold_back(ConfigParser *p, const char *what) {
         Config *c = p->config;
 
@@ -70,7 +71,7 @@ static int parse_parallel_devices(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Parses a word of an enum's table. Other words give _X_INVALID, which is -EINVAL. */
+/* Defines a parser for keys whose values are the words of an enum. Another word gives _X_INVALID, which is -EINVAL. */
 #define DEFINE_WORD_PARSER(key, words, field)                                                                          \
         static int parse_##key(ConfigParser *p, const char *value) {                                                   \
                 int word = (int) words##_from_string(value);                                                           \
@@ -137,7 +138,8 @@ static int parse_shared_memory_group(ConfigParser *p, const char *value) {
         return string_copy(&p->config->shared_memory_group, value);
 }
 
-/* Parses an absolute path that contains %n once, because each region has a server of its own. */
+/* Parses an absolute path that contains %n exactly once. %n becomes the name of a region, because each region has its
+ * own server. */
 static int parse_shared_memory_server(ConfigParser *p, const char *value) {
         const char *name = strstr(value, "%n");
         size_t before = strspn(value, DRIVER_NAME "./");
@@ -168,7 +170,8 @@ static int keep_interface(Config *c, const char *glob) {
         return 0;
 }
 
-/* Parses KeepInterfaces=. A broken list withholds all devices, because the devices to keep are unknown. */
+/* Parses KeepInterfaces=. A broken list withholds all devices, because it is unknown which devices to keep for the
+ * host. */
 static int parse_keep_interfaces(ConfigParser *p, const char *value) {
         _cleanup_free_ char *copy = strdup(value);
         char *rest = copy, *glob;
@@ -204,7 +207,7 @@ static int parse_fabric(ConfigParser *p, const char *value) {
         return parse_yes(value, &p->config->pools[p->pool].fabric);
 }
 
-/* Parses the address of Fabric Manager: a host and a port, or an absolute path. */
+/* Parses the address of Fabric Manager: HOST:PORT, or an absolute path. */
 static int parse_manager(ConfigParser *p, const char *value) {
         size_t host = strspn(value, DRIVER_NAME ".");
         uint64_t port;
@@ -218,7 +221,7 @@ static int parse_manager(ConfigParser *p, const char *value) {
         return string_copy(&p->config->fabric_manager, *value ? value : NULL);
 }
 
-/* Parses the name of a machine, whose partitions replace those of earlier lines. */
+/* Parses Partitions=: the name of a machine model, whose partitions replace those of earlier lines. */
 static int parse_partitions(ConfigParser *p, const char *value) {
         if (*value)
                 return fabric_table_of(value, &p->config->fabric);
@@ -226,7 +229,7 @@ static int parse_partitions(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Parses "3=1,3": the id of a partition and its module ids. */
+/* Parses Partition=, such as "3=1,3": the id of a partition, and the module ids of its GPUs. */
 static int parse_partition(ConfigParser *p, const char *value) {
         const char *list = strchr(value, '=');
         _cleanup_free_ char *text = list ? strndup(value, (size_t) (list - value)) : NULL;
@@ -250,7 +253,7 @@ static int parse_partition(ConfigParser *p, const char *value) {
         return modules == 0 ? -EINVAL : fabric_table_add(&p->config->fabric, (unsigned) id, modules);
 }
 
-/* Parses "0000:1b:00.0=5". Two GPUs cannot have the same module id: the later line is ignored. */
+/* Parses Module=, such as "0000:1b:00.0=5". If another GPU already has this module id, the line is ignored. */
 static int parse_module(ConfigParser *p, const char *value) {
         const char *number = strchr(value, '=');
         _cleanup_free_ char *text = number ? strndup(value, (size_t) (number - value)) : NULL;
@@ -281,7 +284,7 @@ static int parse_module(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Parses a URI of libvirt: a scheme and printable characters without spaces. */
+/* Parses a URI of libvirt: a scheme, ':' and printable characters without spaces. */
 static int parse_libvirt(ConfigParser *p, const char *value) {
         size_t scheme = strspn(value, "abcdefghijklmnopqrstuvwxyz+");
 
@@ -304,8 +307,8 @@ static int add_service(Pool *pool, const char *name) {
         return 0;
 }
 
-/* Parses StopServices=. A line replaces the list of an earlier one, because the order matters. An invalid name clears
- * the list. */
+/* Parses StopServices=. A line replaces the list of an earlier line, because the order of the services matters. An
+ * invalid name empties the list. */
 static int parse_stop_services(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -323,8 +326,8 @@ static int parse_stop_services(ConfigParser *p, const char *value) {
         return r;
 }
 
-/* Parses CleanerCommand=. Splits at spaces only. Shell and quoting characters are refused, because no shell interprets
- * them. */
+/* Parses CleanerCommand=, whose words are separated by spaces. Characters with a meaning to a shell, quotes among them,
+ * are refused, because no shell interprets them. */
 static int parse_cleaner(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -398,7 +401,7 @@ static int parse_port_types(ConfigParser *p, const char *value) {
                         return -EINVAL;
                 types[n] = port_type_from_string(word);
                 value += strlen(word);
-                /* A type must follow a comma. */
+                /* After a comma a type must follow. */
                 if (types[n++] == _PORT_TYPE_INVALID || (*value && !*++value))
                         return -EINVAL;
         }
@@ -408,8 +411,8 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Adds a Match= line, and its own problems. Only a literal "Match=" empties the list, so that no exclusion is lost by
- * mistake. */
+/* Adds a Match= line, and the problems of its terms. Only the literal line "Match=" empties the list, so that no
+ * exclusion is lost by mistake. */
 static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
         _cleanup_free_ char *problem = NULL;
         Match m;
@@ -450,8 +453,8 @@ static int parse_exclude_match(ConfigParser *p, const char *value) {
         return add_match(p, value, &p->config->excludes, &p->config->n_excludes);
 }
 
-/* Sets the slots of an endpoint. The slots of a later line replace those of an earlier one, so that a drop-in can take
- * an endpoint out of service. */
+/* Sets the number of slots of an endpoint. A later line for the endpoint replaces the number, so that a drop-in file
+ * can take an endpoint out of service. */
 static int set_endpoint(ConfigParser *p, const char *name, unsigned slots) {
         RemoteService *service = &p->config->services[p->service];
         size_t at = 0;
@@ -472,7 +475,7 @@ static int set_endpoint(ConfigParser *p, const char *name, unsigned slots) {
         return 0;
 }
 
-/* Parses "gpu1.example.org:9999 slots=2". */
+/* Parses Endpoint=, such as "gpu1.example.org:9999 slots=2". */
 static int parse_endpoint(ConfigParser *p, const char *value) {
         _cleanup_free_ char *copy = strdup(value);
         char *rest = copy, *name, *slots;
@@ -489,7 +492,8 @@ static int parse_endpoint(ConfigParser *p, const char *value) {
         for (char *c = name; c && *c; c++)
                 if (*c >= 'A' && *c <= 'Z')
                         *c += 'a' - 'A';
-        /* An endpoint has only one valid name: a port has no leading zero, a host name no trailing dot. */
+        /* Each endpoint must have only one valid name, so a port has no leading zero, and a host name no dot at its
+         * end. */
         if (!slots || string_next_word(&rest) || !endpoint_is_valid(name) || strstr(name, ":0") || strstr(name, ".:") ||
             strncmp(slots, "slots=", 6) != 0 || parse_unsigned(slots + 6, ENDPOINT_SLOTS_MAX, &n) < 0)
                 return -EINVAL;
@@ -511,7 +515,7 @@ static int parse_via(ConfigParser *p, const char *value) {
         return string_copy(&p->config->services[p->service].via, *value ? value : NULL);
 }
 
-/* Returns the first unknown placeholder, or NULL. */
+/* Returns the first '%' in variables that begins no known placeholder; NULL: there is none. */
 static const char *find_unknown_placeholder(const char *variables) {
         for (const char *at = variables; (at = strchr(at, '%')); at += 2)
                 if (!at[1] || !strchr("hpn", at[1]))
@@ -522,7 +526,7 @@ static const char *find_unknown_placeholder(const char *variables) {
 static int parse_variables(ConfigParser *p, const char *value) {
         const char *unknown = find_unknown_placeholder(value);
 
-        if (unknown && (unsigned char) unknown[1] < 0x80) /* do not split a UTF-8 character */
+        if (unknown && (unsigned char) unknown[1] < 0x80) /* else it begins a UTF-8 character: do not split that */
                 return parser_problem(p, "Variables= is ignored: '%.2s' is no placeholder; known: %%h, %%p and %%n.",
                                       unknown);
         if (*value && !variables_are_valid(value))
@@ -534,7 +538,7 @@ static const struct Key {
         Section section;
         const char *name;
         int (*parse)(ConfigParser *p, const char *value);
-        const char *fallback; /* the value that an empty value means */
+        const char *fallback; /* the value that the key has when its value is empty */
         const char *expected;
 } keys[] = {
         { SECTION_DAEMON, "Hypervisor", parse_hypervisor, "kvm", "kvm or xen" },
@@ -611,7 +615,7 @@ static int unknown_key(ConfigParser *p, const char *name) {
         return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
 }
 
-/* Handles a key after a broken header, which was reported already. */
+/* Handles a key in an ignored section, whose broken header was reported already. */
 static int ignored_key(ConfigParser *p, const char *name) {
         if (!p->suspect || !streq(name, "Match"))
                 return 0;

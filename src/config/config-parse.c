@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/*
- * Reads lines and sections. libinih splits a line into key and value. This file examines lines and section headers
- * before libinih sees them, because libinih reports no line numbers, cuts section names at 49 bytes, does not report
- * empty sections and reports only the first error.
- */
+/* Reads lines and sections. libinih splits a line into key and value. This file examines each line before libinih gets
+ * it, because libinih reports no line numbers, cuts section names at 49 bytes, does not report empty sections, and
+ * reports only the first error. */
 
 #include <errno.h>
 #include <ini.h>
@@ -29,8 +27,8 @@ static int add_pool(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Begins the section of a pool. A file may continue a pool of an earlier file; a second header in the same file is a
- * copy by mistake. */
+/* Begins the section of a pool. A file may continue a pool of an earlier file. A second header for the pool in the same
+ * file is a mistake, such as a copy. */
 static int begin_pool(ConfigParser *p, const char *name) {
         Config *c = p->config;
         size_t i = 0;
@@ -71,7 +69,7 @@ static int add_service(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* As begin_pool(), for a service. */
+/* Begins the section of a service, as begin_pool() does for a pool. */
 static int begin_service(ConfigParser *p, const char *name) {
         Config *c = p->config;
         size_t i = 0;
@@ -95,7 +93,7 @@ static int begin_service(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Begins a section. name: the text between the brackets. */
+/* Begins a section. name: the text between the brackets of the header. */
 static int begin_section(ConfigParser *p, const char *name) {
         if (strncmp(name, "Pool ", 5) == 0)
                 return begin_pool(p, name + 5 + strspn(name + 5, " "));
@@ -124,7 +122,7 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Returns true for a broken header that cannot mean [Exclude]. */
+/* Returns true for a broken header of a pool or a service, which cannot have meant [Exclude]. */
 static bool is_named_header(const char *line) {
         return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
                (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));
@@ -147,7 +145,8 @@ static int parse_header(ConfigParser *p, char *line) {
         return begin_section(p, line + 1);
 }
 
-/* Copies the next line without indentation, which libinih would treat as a continuation. Tabs become spaces. */
+/* Copies the next line to buf, without its indentation, because libinih would take an indented line as a continuation.
+ * Tabs become spaces. Returns false at the end of the text. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;
@@ -175,7 +174,7 @@ static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) 
         return true;
 }
 
-/* Handles an unreadable line, which may have been a header. buf has its first n bytes. */
+/* Handles a line that could not be read and may have been a section header. buf has the first n bytes of the line. */
 static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         if (buf[0] == '[') {
                 p->section = SECTION_IGNORED;
@@ -184,7 +183,7 @@ static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }
 
-/* Examines the line in buf. Returns true when libinih must parse it. */
+/* Examines the line in buf. Returns true when the line may be a key, which libinih then parses. */
 static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         size_t n = MIN(len, size - 1);
         int r;
@@ -208,14 +207,15 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         return false;
 }
 
-/* Handles a line in which libinih found no key. libinih has cut off a '=' and the text after it. */
+/* Handles a line in which libinih found no key. In buf, libinih has cut off a '=' and the text after it. */
 static int no_key(ConfigParser *p, const char *line) {
         int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
 
         return r < 0 || !config_may_be_header(line) ? r : parser_hold_back_header(p);
 }
 
-/* fgets() for libinih. If libinih asks for the next line without having reported a key, the previous line had none. */
+/* Reads the next line for libinih, as fgets() does. If libinih has reported no key since the last call, the last line
+ * had none. */
 static char *read_line(char *buf, int size, void *userdata) {
         ConfigParser *p = userdata;
         size_t len;
@@ -265,7 +265,7 @@ int config_read_text(Config *c, const char *file, const char *text, size_t size)
         p.file = c->files[c->n_files - 1];
         if (size >= strlen(mark) && memcmp(text, mark, strlen(mark)) == 0)
                 p.text += strlen(mark);
-        /* A positive result is the number of a line without a key, which read_line() has reported. */
+        /* Ignore a positive result, the number of a line without a key: read_line() has reported that line. */
         return ini_parse_stream(read_line, &p, on_key, &p) < 0 ? -ENOMEM : p.error;
 }
 

@@ -167,7 +167,8 @@ int config_problem_format(const ConfigProblem *p, char **ret) {
                            : string_replace(ret, "%s: %s", p->file, p->message);
 }
 
-/* Appends a problem. Takes ownership of message, also on failure. NULL message: -ENOMEM. */
+/* Appends a problem. Takes ownership of message, also on failure. message NULL: memory for it ran out. Returns 0 or
+ * -ENOMEM. */
 static int append_problem(Config *c, const char *file, unsigned line, char *message) {
         _cleanup_free_ char *owned = message;
         ConfigProblem problem = { .line = line };
@@ -182,7 +183,7 @@ static int append_problem(Config *c, const char *file, unsigned line, char *mess
         return 0;
 }
 
-/* Counts a further problem; the last listed problem gives the number. */
+/* Counts a problem that is not listed. The last problem in the list tells the number of such problems. */
 static int count_problem(Config *c, const char *file, unsigned line) {
         _cleanup_free_ char *message = string_format("%zu more problem%s %s not listed.", c->n_unlisted + 1,
                                                      PLURAL(c->n_unlisted + 1), ARE(c->n_unlisted + 1));
@@ -218,7 +219,8 @@ int config_read_failed(Config *c, const char *file, const char *why, const char 
         return r;
 }
 
-/* Checks VirtualFunctions=: a VF that does not exist yet has no address to match. */
+/* Checks VirtualFunctions=. Match= with address= cannot match VFs that do not exist yet, because they have no
+ * address. */
 static int check_virtual_functions(Config *c, Pool *pool) {
         for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
                 const ConfigPlace *place = &pool->matches[i].place;
@@ -235,7 +237,8 @@ static int check_virtual_functions(Config *c, Pool *pool) {
         return 0;
 }
 
-/* Checks PortTypes=: port types are options of mlx4_core, which the daemon sets only when it creates VFs. */
+/* Checks PortTypes=. Port types are options of mlx4_core, and the daemon sets these options only for pools whose VFs it
+ * creates. */
 static int check_port_types(Config *c, Pool *pool) {
         if (pool->n_port_types == 0 || pool->virtual_functions > 0)
                 return 0;
@@ -243,7 +246,7 @@ static int check_port_types(Config *c, Pool *pool) {
                                   "PortTypes= is ignored: it needs a number in VirtualFunctions= of the same pool.");
 }
 
-/* Checks VgpuType=: the vendor's tool creates the VFs of a GPU, and they stay on its driver. */
+/* Checks VgpuType=. The vendor's tool creates the VFs of a GPU with vGPUs, and the VFs keep their driver. */
 static int check_vgpu_type(Config *c, Pool *pool) {
         const char *ignored = pool->virtual_functions > 0        ? "VirtualFunctions="
                               : pool->bind != POOL_BIND_ALLOCATE ? "Bind="
@@ -259,7 +262,7 @@ static int check_vgpu_type(Config *c, Pool *pool) {
                                   ignored, pool->name);
 }
 
-/* Checks VgpuType= with Scheduler=: the daemon creates a vGPU for an allocation, but devices of Nova have no
+/* Checks VgpuType= with Scheduler=nova. The daemon creates a vGPU for an allocation, and devices of Nova have no
  * allocation. */
 static int check_vgpu_scheduler(Config *c, Pool *pool) {
         if (!pool->vgpu_type || pool->scheduler != POOL_SCHEDULER_NOVA)
@@ -271,7 +274,7 @@ static int check_vgpu_scheduler(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* Checks Fabric=: vGPUs have no partitions. */
+/* Checks Fabric=. The daemon activates no NVLink partitions for vGPUs. */
 static int check_fabric(Config *c, Pool *pool) {
         if (pool->fabric && pool->vgpu_type) {
                 pool->fabric = false;
@@ -281,7 +284,7 @@ static int check_fabric(Config *c, Pool *pool) {
                         "NVLink partitions for vGPUs. Remove one of the two keys.",
                         pool->name);
         }
-        /* Without partitions, the planner refuses requests for one. */
+        /* Without partitions the pool offers nothing to a request for one. */
         if (!pool->fabric || c->fabric.n > 0)
                 return 0;
         return config_add_problem(c, pool->place.file, pool->place.line,
@@ -290,7 +293,8 @@ static int check_fabric(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* Fabric Manager runs in the guest that has the NVSwitches, and no vGPU has a confidential mode. */
+/* Checks ConfidentialMode=. It excludes Fabric=, because Fabric Manager then runs in the guest that has the NVSwitches;
+ * and VgpuType=, because no vGPU has a confidential mode. */
 static int check_confidential(Config *c, Pool *pool) {
         bool vgpu = pool->vgpu_type;
 
@@ -308,7 +312,7 @@ static int check_confidential(Config *c, Pool *pool) {
                 pool->name);
 }
 
-/* A request names pools and services alike. */
+/* Drops services that have the name of a pool, because a request names pools and services in the same way. */
 static int drop_ambiguous_services(Config *c) {
         size_t n = 0;
         int r = 0;
@@ -430,7 +434,8 @@ bool endpoint_is_valid(const char *endpoint) {
                parse_unsigned(endpoint + host + 1, UINT16_MAX, &port) >= 0 && port > 0;
 }
 
-/* Checks one NAME=VALUE: after % only h, p and n, and no character with a meaning to a shell or to systemd. */
+/* Returns true for a valid word NAME=VALUE: '%' is followed by h, p or n, and no character has a meaning to a shell or
+ * systemd. */
 static bool variable_is_valid(const char *word, size_t length) {
         static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
         size_t name = strspn(word, letters);

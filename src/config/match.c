@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Match= lines of the configuration: parses terms and compares them with a device. */
+/* The Match= lines of the configuration: parses their terms, and compares them with a device. */
 
 #include <ctype.h>
 #include <errno.h>
@@ -27,8 +27,8 @@ void match_done(Match *m) {
         match_init(m);
 }
 
-/* Parses a glob for an address. Without wildcards the address must be complete: the short form "01:00.0" of lspci would
- * never match. */
+/* Parses a glob for an address. If it has no wildcard, the address must be complete, because the short form "01:00.0"
+ * of lspci would never match. */
 static int parse_glob(const char *value, char **ret) {
         PciAddress a;
 
@@ -49,7 +49,7 @@ static int parse_id(const char *value, int *ret) {
         return 0;
 }
 
-/* Parses "VVVV:DDDD". */
+/* Parses the value "VVVV:DDDD" of id=. */
 static int parse_id_pair(const char *value, int *ret_vendor, int *ret_device) {
         const char *colon = strchr(value, ':');
         char vendor[8] = { 0 };
@@ -72,7 +72,8 @@ static int term_pf(Match *m, const char *value) {
         return parse_glob(value, &m->pf);
 }
 
-/* Sets the vendor, which both vendor= and id= do. In one line they must agree, otherwise the line could never match. */
+/* Sets the vendor, which is set by vendor= and by id=. If a line has both they must agree, because the line could never
+ * match otherwise. */
 static int set_vendor(Match *m, int vendor) {
         if (m->vendor >= 0 && m->vendor != vendor)
                 return -EINVAL;
@@ -159,10 +160,10 @@ static const struct Term *find_term(const char *name) {
         return NULL;
 }
 
-/* Sets the problem; the value is the error to return. */
+/* Sets *ret to a sentence. The value of the expression is the error to return. */
 #define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
-/* Parses one term. Each term may occur once in a line: seen has a bit for each term that occurred. */
+/* Parses one term. seen: a bit for each term of the line so far, because a term may occur only once. */
 static int parse_term(Match *m, char *text, unsigned *seen, char **ret_problem) {
         char *value = strchr(text, '=');
         const struct Term *term;

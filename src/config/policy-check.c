@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks whether a device may be allocated, including its IOMMU group. */
+/* Checks whether a device, with its IOMMU group, may be allocated. */
 
 #include "model/mdev-slots.h"
 #include "policy-internal.h"
 #include "util/strings.h"
 
-/* Returns true for the auxiliary functions of a GPU's card: audio, and the USB controller and UCSI of its USB-C
- * port. */
+/* Returns true when dev is an auxiliary function on the card of the GPU: audio, or the USB controller or UCSI of its
+ * USB-C port. */
 static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         static const uint32_t classes[] = { 0x0403, 0x0c03, 0x0c80 };
 
@@ -18,11 +18,11 @@ static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         return false;
 }
 
-/* Returns true when a pool has the device, or the GPU of which it is an auxiliary function. */
+/* Returns true when a pool offers the device, or the GPU of which the device is an auxiliary function. */
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
-        /* The functions of a slot are adjacent in the inventory. */
+        /* The functions of a slot are neighbours in the inventory. */
         while (d > first && pci_address_same_slot(d[-1].address, dev->address))
                 d--;
         for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
@@ -40,21 +40,23 @@ static bool offers_vgpu(const Policy *p, const PciDevice *dev) {
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
-        /* A bridge always keeps its driver. */
+        /* A bridge is no reason to block, even if the host needs it, because it always keeps its driver. */
         if ((policy_host_needs(member, policy_pool(p, member)) && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A PF with VFs serves these, and vfio-pci refuses it (vfio_pci_core.c). */
+        /* vfio-pci refuses a PF with VFs (vfio_pci_core.c), because the PF's driver serves the VFs. */
         if (pci_device_has_vfs(member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A VF with a vGPU keeps its driver, so it cannot be held for another device. */
+        /* A VF with a vGPU keeps its driver. So no member can be held for it, and it cannot be held for another
+         * device. */
         if (offers_vgpu(p, dev) || offers_vgpu(p, member))
                 return harmless && !policy_pool(p, member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A port of the same card that is in no pool may be in use by the host. */
+        /* A port of the same card that is in no pool blocks unless its driver is harmless, because the host may use the
+         * port. */
         if (pci_device_is_companion(dev, member) &&
             (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
                 return GROUP_ROLE_COMPANION;
@@ -67,7 +69,7 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory offline. Or load "  \
         "nvidia with NVreg_CoherentGPUMemoryMode=driver."
 
-/* Refuses dev because of the member m, which blocks its group. Same order as in policy_group_role(). */
+/* Refuses dev because of the member m, which blocks dev's group. The checks are in the order of policy_group_role(). */
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
@@ -178,7 +180,8 @@ Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool,
                               "No VFs are created on %s for pool '%s': QEMU can assign devices of PCI domains up to "
                               "ffff only.",
                               address, pool->name);
-        /* A pattern that matches the PF by accident must not take the RDMA device from the host. */
+        /* With RoCE LAG, pf= must name the PF: a pattern that matches it by accident must not take the RDMA device from
+         * the host. */
         if (pf->n_virtfns > 0 || policy_names_pf(pool, pf) || !policy_pf_has_roce_lag(p, pf))
                 return VERDICT_NONE;
         return refuse(
@@ -208,10 +211,8 @@ Verdict policy_check_vf_number(const Policy *p, const PciDevice *pf, const Pool 
         return VERDICT_NONE;
 }
 
-/*
- * Refuses a device that is in no pool. If a pool has its PF or VFs, the remedy must not suggest a Match= line, which
- * would offer the hardware twice.
- */
+/* Refuses a device that is in no pool. If a pool has its PF or its VFs, the remedy must not be to add a Match= line,
+ * which would offer the same hardware twice. */
 static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const PciDevice *vf = policy_find_offered_vf(p, dev), *pf;
         const Pool *pool = vf ? policy_pool(p, vf) : policy_asking_pool(p, dev);
@@ -250,8 +251,7 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy, "No pool offers it, and the IOMMU is off.");
 }
 
-/* Checks the PF of a VF: it must be present and bound to a host driver, and it must be able to set the GUIDs of an
- * InfiniBand VF. */
+/* Refuses a VF whose PF is missing or not bound to a host driver, and an InfiniBand VF whose PF cannot set GUIDs. */
 static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
         const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
         const char *address = PCI_ADDRESS_STR(vf->physfn);
@@ -272,7 +272,8 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* Returns whether the VFIO driver is registered. The inventory lists variant drivers only if they are loaded. */
+/* Returns true when the VFIO driver for the device is registered. The inventory lists a variant driver only when it is
+ * loaded. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));
@@ -291,7 +292,7 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
                       PCI_ADDRESS_STR(*device));
 }
 
-/* Checks a VF for vGPUs. The vendor's driver keeps the VF, so neither vfio-pci nor driver_override is needed. */
+/* Checks a VF that has vGPUs. The vendor's driver keeps the VF, so neither vfio-pci nor driver_override is needed. */
 static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
@@ -318,7 +319,7 @@ static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) 
                       pool->name, PCI_ADDRESS_STR(dev->address), dev->driver ?: "no driver");
 }
 
-/* Refuses when Hypervisor= does not match this machine, or Xen does not support such devices. */
+/* Refuses when Hypervisor= does not match this machine, or when Xen does not support such a device. */
 static Verdict check_hypervisor(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(p, dev);
         bool xen = p->config->hypervisor == HYPERVISOR_XEN;
@@ -379,7 +380,8 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
-        /* Not refused with StopServices= of the pool: the job stops these services, and checks again. */
+        /* Memory that is online on the device is no reason with StopServices= of its pool: the job stops these
+         * services, and checks again. */
         if (policy_host_needs(dev, policy_pool(p, dev)))
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, MEMORY_REMEDY,
                               "The host has %llu MiB of its memory online, as NUMA node %d.",
@@ -396,7 +398,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         v = check_hypervisor(p, dev, ret);
         if (v != VERDICT_NONE)
                 return v;
-        /* The GPU's driver isolates its mediated devices, which have groups of their own. */
+        /* A mediated device has an IOMMU group of its own, and the GPU's driver isolates it from the others. */
         if (pci_device_is_slot(dev))
                 return VERDICT_NONE;
         if (dev->iommu_group < 0)

@@ -26,7 +26,7 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
         return 0;
 }
 
-/* Puts the device into the first pool that matches. A further pool that matches is a problem. */
+/* Puts the device into the first pool that matches it. If another pool matches it too, adds a problem. */
 static int assign_pool(Policy *p, size_t index) {
         const PciDevice *dev = &p->inventory->devices[index];
         int r;
@@ -56,7 +56,7 @@ static int assign_pool(Policy *p, size_t index) {
         return 0;
 }
 
-/* If a pool of vGPUs matches a GPU with mediated devices, puts its first slots into the pool in place of the GPU, as
+/* If a pool with VgpuType= has a GPU with mediated devices, puts slots of the GPU into the pool in place of the GPU, as
  * many as an idle GPU has room for. */
 static void offer_slots(Policy *p, size_t index) {
         const PciDevice *gpu = &p->inventory->devices[index];
@@ -75,7 +75,7 @@ static void offer_slots(Policy *p, size_t index) {
         p->pools[index] = -1;
 }
 
-/* For a slot, its GPU is compared, because [Exclude] names that. */
+/* [Exclude] names a GPU. So for a slot of mediated devices, its GPU is compared. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev) {
         const PciDevice *gpu = pci_device_is_slot(dev) ? inventory_find(p->inventory, dev->physfn) : NULL;
 
@@ -98,7 +98,7 @@ bool policy_has_fabric(const Policy *p, const PciDevice *dev) {
         return pool && pool->fabric;
 }
 
-/* The host can lose its display and still run, so force may allocate it. */
+/* A request with force may allocate the display, because the host still runs without it. */
 bool policy_is_display(const Policy *p, const PciDevice *dev) {
         return !p->forced && pci_device_is_display(dev);
 }
@@ -107,10 +107,8 @@ bool policy_host_needs(const PciDevice *dev, const Pool *pool) {
         return dev->critical || (dev->online_memory > 0 && (!pool || pool->n_stop_services == 0));
 }
 
-/*
- * An untouchable device keeps its driver, whichever IOMMU group it is in. An unreadable [Exclude] line counts as
- * excluding all devices.
- */
+/* An untouchable device keeps its driver, whichever IOMMU group it is in. While block_reason is set, all devices are
+ * untouchable. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev) {
         return p->config->block_reason || policy_is_display(p, dev) || policy_host_needs(dev, policy_pool(p, dev)) ||
                pci_device_is_platform(dev) || !pci_address_is_assignable(dev->address) || policy_is_excluded(p, dev);
@@ -130,7 +128,7 @@ const PciDevice *policy_find_offered_vf(const Policy *p, const PciDevice *pf) {
         return NULL;
 }
 
-/* Finds an offered PF whose VFs are offered too, or will be when VirtualFunctions= creates them. */
+/* Finds a PF that is offered although its VFs are offered too, or will be when VirtualFunctions= creates them. */
 static void find_conflict(Policy *p) {
         const Inventory *inv = p->inventory;
 
@@ -163,7 +161,7 @@ static void find_conflict(Policy *p) {
         }
 }
 
-/* Returns true when the pool has a device, or a PF on which the daemon creates VFs. */
+/* Returns true when the pool has a device, or a PF on which the daemon creates VFs for the pool. */
 static bool pool_gets_devices(const Policy *p, const Pool *pool) {
         for (size_t i = 0; i < p->inventory->n_devices; i++)
                 if (policy_pool(p, &p->inventory->devices[i]) == pool ||
@@ -173,9 +171,10 @@ static bool pool_gets_devices(const Policy *p, const Pool *pool) {
 }
 
 /*
- * Adds a problem for a pool whose VirtualFunctions= creates no VFs because of [Exclude]. An admin who excludes one PF
- * of several needs no warning, and an unreadable [Exclude] line has a warning of its own. A PF that is left out because
- * the host would lose its RDMA device is always a problem, because the admin may expect VFs on it.
+ * Adds a problem for each pool whose VirtualFunctions= creates no VFs because of [Exclude]. There is no problem if the
+ * pool still gets devices, because an admin may exclude one PF of several; and none while block_reason is set, which is
+ * reported by itself. A PF on which the daemon creates no VFs for another reason, such as RoCE LAG, is always a
+ * problem, because the admin may expect VFs there.
  */
 static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -222,7 +221,7 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
         }
         for (size_t i = 0; i < inv->n_devices; i++)
                 offer_slots(p, i);
-        /* This needs all pools, because the viability of a group depends on the pools of its members. */
+        /* The verdicts come last, because the viability of a group depends on the pools of all its members. */
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);
@@ -276,8 +275,8 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-/* Adds to the refusal of a PF why it gets no VFs either. Use by the host does not prevent VFs, so there is another
- * reason. */
+/* Adds to the refusal of a PF that the host uses why the PF gets no VFs either. Use by the host alone does not prevent
+ * VFs. */
 static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
         const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -289,7 +288,7 @@ static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* Explains what the host lacks while the PF has VFs. */
+/* Adds to the refusal of a PF with VFs that the host has no RDMA device for the bond as long as the VFs exist. */
 static void tell_roce_lag(const Policy *p, const PciDevice *pf, Refusal *ret) {
         if (pf->n_virtfns > 0 && ret->message && policy_pf_has_roce_lag(p, pf))
                 (void) string_replace(&ret->message,
@@ -311,7 +310,7 @@ Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret) {
         return v;
 }
 
-/* Makes a VF of the PF from the properties of the PF, because the VF may not exist yet. */
+/* Returns a model of the PF's VFs, made from the properties of the PF, because the VFs may not exist yet. */
 static PciDevice derive_vf(const PciDevice *pf) {
         PciDevice vf = *pf;
 
@@ -322,7 +321,7 @@ static PciDevice derive_vf(const PciDevice *pf) {
         return vf;
 }
 
-/* Returns the first pool with VirtualFunctions= that matches a VF of this PF. */
+/* Returns the first pool with VirtualFunctions= that matches the model of the PF's VFs; NULL: none. */
 static const Pool *find_vf_pool(const Policy *p, const PciDevice *pf) {
         const PciDevice vf = derive_vf(pf);
 
@@ -351,10 +350,10 @@ static bool has_external_pool(const Config *config) {
 const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
         const Pool *pool;
 
-        /* Without a pool with VirtualFunctions=external, the VFs need not be compared. */
+        /* Most configurations have no pool with VirtualFunctions=external, and then the VFs need not be compared. */
         if (pf->type != PCI_TYPE_PF || !has_external_pool(p->config))
                 return NULL;
-        /* An existing VF may match although the derived one does not, because it has an address. */
+        /* A real VF has an address, so it may match a line that the model of the VFs does not match. */
         for (size_t i = 0; i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
 
@@ -378,7 +377,7 @@ const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf) {
         return pool && policy_check_vfs(p, pf, pool, NULL) == VERDICT_NONE ? pool : NULL;
 }
 
-/* Adds the VFs that the daemon would create on a recorded machine. */
+/* Adds the VFs that the daemon would create to the inventory of a recorded machine. */
 
 typedef struct Wish {
         PciAddress pf;

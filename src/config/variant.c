@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The registered PCI drivers, and the VFIO variant driver for a device (from modules.alias). */
+/* The PCI drivers that are registered with the kernel, and the VFIO variant driver for a device (from
+ * modules.alias). */
 
 #include <errno.h>
 #include <fnmatch.h>
@@ -73,12 +74,13 @@ static unsigned open_parts(const char *pattern) {
         return n;
 }
 
-/* The variant whose alias matches the device most specifically, of the loaded ones or of all; NULL: none. */
+/* Returns the variant driver whose alias matches the device most specifically. loaded: only of drivers that are loaded.
+ * NULL: none. */
 static const VfioVariant *find_variant(const Inventory *inv, const PciDevice *dev, bool loaded) {
         const VfioVariant *best = NULL;
         char name[64];
 
-        /* The device's modalias as the kernel formats it; the interface byte of the class comes last. */
+        /* Format the device's modalias as the kernel does. The interface byte of the class is its last part. */
         (void) snprintf(name, sizeof(name), "v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", dev->vendor, dev->device,
                         dev->subsystem_vendor, dev->subsystem_device, dev->class >> 16 & 0xff, dev->class >> 8 & 0xff,
                         dev->class & 0xff);
@@ -98,7 +100,7 @@ const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev)
         return v ? v->driver : NULL;
 }
 
-/* The name of the driver may have '-' where that of its module has '_'. */
+/* The name of a driver may have '-' where the name of its module has '_'. */
 bool driver_is_coherent(const char *driver) {
         const char *at = COHERENT_DRIVER;
 

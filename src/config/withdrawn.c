@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records which devices a configuration with broken lines withdraws. */
+/* Records which devices are withdrawn by a configuration with broken lines. */
 
 #include "config/withdrawn.h"
 
@@ -14,7 +14,8 @@ void withdrawn_done(WithdrawnList *l) {
         *l = (WithdrawnList) { 0 };
 }
 
-/* Returns the pool that offered the device before the first broken line; NULL: none. */
+/* Returns the pool that offers the device in the policy before, or the pool that the list has for the device; NULL:
+ * none. */
 static const char *former_pool(const WithdrawnList *l, const Policy *before, const PciDevice *dev) {
         if (policy_offers(before, dev))
                 return policy_pool(before, dev)->name;

@@ -13,12 +13,13 @@
 #include "verbs.h"
 #include "view.h"
 
-/* Adds an item to the list, unless text is NULL or empty. 0 or -ENOMEM. */
+/* Appends before and text to the list, unless text is NULL or empty. Returns 0 or -ENOMEM. */
 static int add_part(char **list, const char *before, const char *text) {
         return text && *text ? string_append(list, ", ", "%s%s", before, text) : 0;
 }
 
-/* Prints "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1, held with it: 0000:0a:00.0". */
+/* Prints what the new allocation has: "md-worker-0 is ready: 0000:82:00.0 0000:83:00.1, CPUs 8-15, 20 GiB on node 1,
+ * held with it: 0000:0a:00.0". */
 static int print_summary(Client *c, const char *name) {
         _cleanup_free_ char *addresses = NULL, *memory = NULL, *held = NULL, *list = NULL;
         _cleanup_json_ json_object *node = NULL;
@@ -95,8 +96,8 @@ int verb_allocate(const Args *args) {
         return r < 0 ? r : follow(c, w, name, reply);
 }
 
-/* passthroughctl attach and detach: give an allocation further devices or take one from it, follow that job, and print
- * slot and address of the devices. */
+/* passthroughctl attach gives an allocation further devices, and detach takes a device from it. Both follow the job,
+ * and then print the slot and the address of the devices. */
 
 static bool append_device(json_object *devices, json_object *d) {
         json_object *o = json_object_new_object();
@@ -108,8 +109,8 @@ static bool append_device(json_object *devices, json_object *d) {
         return false;
 }
 
-/* Selects the devices of an allocation that are in the slot; with slot NULL, those in slots that other does not
- * have. */
+/* Makes an array of the allocation's devices in the slot. slot NULL: of those in slots that the allocation other does
+ * not have. Returns 0 or a negative errno, reported. */
 static int select_devices(Client *c, json_object *allocation, const char *slot, json_object *other, json_object **ret) {
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
@@ -138,8 +139,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
         return select_devices(c, call->before, c->args->operands[1], NULL, ret);
 }
 
-/* As watch_generation(), for an allocation that was read already: the daemon refuses the call if it has changed
- * since. */
+/* Returns the generation for a call, as watch_generation(), from an allocation that was read already. If the allocation
+ * has changed since, the daemon refuses the call. */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
         return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
                                                  : member_size(allocation, "generation");

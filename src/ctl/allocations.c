@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl allocations: lists the allocations with their slots, and how many CPUs and how much memory they have.
- */
+/* passthroughctl allocations: lists the allocations with their slots, the number of their CPUs and the size of their
+ * memory. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -27,18 +27,18 @@ static const char *or_dash(const char *s) {
         return s && *s ? s : "-";
 }
 
-/* Returns the length of a slot's name without its number. */
+/* Returns the length of a slot's name without the number at its end. */
 static size_t slot_prefix(const char *slot) {
         size_t n = strlen(slot);
 
         while (n > 0 && slot[n - 1] >= '0' && slot[n - 1] <= '9')
                 n--;
-        /* In "gpu00", slot 0 of the pool gpu0, the number is 0. */
+        /* In "gpu00", slot 0 of the pool gpu0, only the last 0 is the number. */
         n += strspn(slot + n, "0");
         return n > 0 && !slot[n] && slot[n - 1] == '0' ? n - 1 : n;
 }
 
-/* Returns true when the slot b directly follows the slot a, as gpu1 follows gpu0. */
+/* Returns true when slot b has the next number after slot a, as gpu1 after gpu0. */
 static bool slot_follows(const char *a, const char *b) {
         size_t n = slot_prefix(a);
         uint64_t i, j;
@@ -47,8 +47,8 @@ static bool slot_follows(const char *a, const char *b) {
                parse_unsigned(b + n, UINT32_MAX, &j) >= 0 && j == i + 1;
 }
 
-/* Returns the slots as "gpu0-1,rdma0". The functions of one card share a slot. The caller frees; NULL without slots or
- * when out of memory. */
+/* Returns the slots of the allocation as "gpu0-1,rdma0". Functions of one card are in one slot, which is listed once.
+ * The caller frees; NULL when there are no slots, or when out of memory. */
 static char *list_slots(json_object *a) {
         _cleanup_free_ char *text = NULL;
         const char *first = NULL, *last = NULL;

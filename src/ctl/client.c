@@ -28,15 +28,15 @@ void client_catch_interrupt(void) {
         struct sigaction action = { .sa_handler = on_interrupt };
         sigset_t set;
 
-        /* SIGINT is blocked except while client_turn() polls: a signal that arrived just before an unprotected poll
-         * would not interrupt it. */
+        /* client_turn() unblocks SIGINT only in ppoll(). Otherwise a signal just before the poll would not interrupt
+         * it. */
         sigemptyset(&set);
         sigaddset(&set, SIGINT);
         (void) sigprocmask(SIG_BLOCK, &set, NULL);
         (void) sigaction(SIGINT, &action, NULL);
 }
 
-/* Returns the connected socket, or a negative errno. */
+/* Opens a socket connected to the private socket of the daemon. Returns a descriptor or a negative errno. */
 static int open_private_socket(void) {
         const struct sockaddr_un address = { AF_UNIX, "/run/passthroughd/" BUS_PRIVATE_SOCKET };
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -46,7 +46,8 @@ static int open_private_socket(void) {
         return TAKE_FD(fd);
 }
 
-/* Connects to the private socket, which only root can open. 1: connected; 0: this program has to use the bus. */
+/* Connects to the private socket, which only root can open. Returns 1: connected; 0: use the bus instead; or a negative
+ * errno. */
 static int connect_private(Client *c) {
         int fd, r;
 
@@ -109,7 +110,7 @@ static int client_new_full(const Args *args, bool bus_only, Client **ret) {
         r = connect_any(c, bus_only);
         if (r < 0)
                 return r;
-        /* polkit may ask the person at the terminal for a password. */
+        /* At a terminal, polkit may ask the user for a password. */
         (void) sd_bus_set_allow_interactive_authorization(c->bus, isatty(STDIN_FILENO));
         *ret = TAKE_PTR(c);
         return 0;
@@ -148,7 +149,8 @@ int client_bad_reply(const Client *c, int error) {
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
-        /* Do not start a daemon that the administrator has stopped, even where a service file lets the bus start it. */
+        /* Do not start a daemon that the administrator has stopped. A service file could otherwise let the bus start
+         * it. */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
@@ -158,7 +160,7 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return client_method_of(c, BUS_MANAGER_INTERFACE, member, ret);
 }
 
-/* Returns the time until the bus's next timeout, but not later than end, for ppoll(). NULL: no timeout. */
+/* Returns how long ppoll() may wait: until the next timeout of the bus, at most until end. NULL: without limit. */
 static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf) {
         uint64_t until, usec;
 
@@ -181,8 +183,8 @@ int client_turn_until(Client *c, uint64_t end) {
         sigset_t set;
         int r;
 
-        /* Poll first: sd_bus_process() also returns 0 after it has run the callback of a timed-out call, and the caller
-         * must check for a reply then. */
+        /* Poll first, and process then. sd_bus_process() returns 0 also after the callback of a call that timed out,
+         * and then the caller must look for the reply instead of waiting for messages. */
         r = sd_bus_get_events(c->bus);
         if (r < 0)
                 return r;
@@ -205,7 +207,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* Reports that the user is not in the group: the bus policy admits only root and one group. */
+/* Reports that the user is not in the group to which the bus policy gives access, besides root. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwuid(getuid());
@@ -216,7 +218,7 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply. Errors of the bus get a sentence here; those of the daemon have one. */
+/* Reports an error reply. An error of the bus gets a sentence here; one of the daemon has a sentence. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
@@ -245,7 +247,7 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
                               error->message && *error->message ? error->message : error->name);
 }
 
-/* Reports an error reply of the daemon. Its second string, if any, is the refusal as JSON. */
+/* Reports an error reply of the daemon. The second string of the reply, if it has one, is the refusal as JSON. */
 static int report_error_reply(const Client *c, sd_bus_message *reply) {
         const char *sentence, *refusal;
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The connection to the daemon, and method calls. A call is sent asynchronously and this code waits for its reply,
- * because sd_bus_call() drops the second string of an error reply, which is the refusal as JSON. A function that
- * returns a negative errno has reported the failure, unless its comment says otherwise.
- */
+/* The connection to the daemon, and method calls. A call is sent asynchronously, and then these functions wait for the
+ * reply, because sd_bus_call() drops the second string of an error reply, which is the refusal as JSON. A function that
+ * returns a negative errno has reported the failure, unless its comment says otherwise. */
 
 #include <systemd/sd-bus.h>
 
@@ -14,53 +12,51 @@
 
 typedef struct Client {
         sd_bus *bus;
-        struct Replay *replay; /* with --node: the process at the other end of bus; else NULL */
+        struct Replay *replay; /* with --node: the process that replays the node; else NULL */
         const Args *args;      /* not owned */
-        bool is_private;       /* connected to the daemon's private socket */
+        bool is_private;       /* connected to the private socket of the daemon */
 } Client;
 
-/* Connects to the daemon's private socket if this user may open it, otherwise to this node's system bus. With --node,
- * connects to a process that replays a recorded node. */
+/* Connects to the private socket of the daemon if this user may open it, otherwise to the system bus of this node. With
+ * --node, connects to a process that replays a recorded node. Returns 0 or a negative errno. */
 int client_new(const Args *args, Client **ret);
-/* As client_new(), but never uses the private socket: a client that follows the daemon's name needs the bus. */
+/* As client_new(), but never uses the private socket. For a client that follows who owns the daemon's bus name. */
 int client_new_on_bus(const Args *args, Client **ret);
 Client *client_free(Client *c);
 DEFINE_CLEANUP(Client *, client_free)
 
-/* Creates a call to a method of the Manager. The caller appends the arguments and unreferences *ret. */
+/* Creates a call of a method of the Manager. The caller appends arguments, and unreferences *ret. */
 int client_method(Client *c, const char *member, sd_bus_message **ret);
-/* As client_method(), for another interface of the Manager. */
+/* As client_method(), for a method of another interface of the Manager's object. */
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret);
 
-/*
- * Sends the call and waits for the reply, CLIENT_TIMEOUT_USEC at most. ret_reply may be NULL. -EREMOTEIO for an error
- * reply. -EINTR on Ctrl-C after client_catch_interrupt(), not reported.
- */
+/* Sends the call and waits for the reply, at most CLIENT_TIMEOUT_USEC. ret_reply may be NULL. Returns 0 or a negative
+ * errno: -EREMOTEIO for an error reply; -EINTR, not reported, for Ctrl-C after client_catch_interrupt(). */
 int client_call(Client *c, sd_bus_message *call, sd_bus_message **ret_reply);
 #define CLIENT_TIMEOUT_USEC (120 * UINT64_C(1000000))
 
-/* Calls client_method() and client_call(), with arguments as for sd_bus_message_append(). */
+/* Calls the method of the Manager, and waits for the reply, as client_call(). types and the arguments after it are
+ * those of sd_bus_message_append(). */
 int client_ask(Client *c, const char *member, sd_bus_message **ret_reply, const char *types, ...);
 
-/* Reads the text in a reply: a string, or a variant with a string or with a descriptor from which to read the text. The
- * caller frees *ret. */
+/* Reads the text of a reply, as bus_read_reply_text(). The caller frees *ret. */
 int client_read_text(const Client *c, sd_bus_message *reply, char **ret);
 
-/* Catches Ctrl-C from now on: client_call() and client_turn() return -EINTR instead of ending the program. */
+/* From now on, client_call() and client_turn() return -EINTR on Ctrl-C, which otherwise ends the program. */
 void client_catch_interrupt(void);
 
-/* A match for the signal that the daemon took or lost its name on the bus. */
+/* The match rule for the signal that another connection, or none, owns the daemon's bus name now. */
 #define CLIENT_MATCH_OWNER                                                                                             \
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
         "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"
 
-/* Waits for traffic and dispatches one message. 0, or a negative errno, not reported; -EINTR on Ctrl-C. */
+/* Waits for messages and dispatches one. Returns 0, or a negative errno, not reported: -EINTR on Ctrl-C. */
 int client_turn(Client *c);
-/* As client_turn(), but waits at most until this time of CLOCK_MONOTONIC. */
+/* As client_turn(), but waits at most until usec of CLOCK_MONOTONIC. */
 int client_turn_until(Client *c, uint64_t usec);
 
-/* Reports a lost connection to the bus. Returns error. */
+/* Reports that the connection to the daemon is lost. Returns error. */
 int client_lost(const Client *c, int error);
 
-/* Reports a reply that could not be parsed. Returns error. */
+/* Reports that a reply cannot be parsed. Returns error. */
 int client_bad_reply(const Client *c, int error);

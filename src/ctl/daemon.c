@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds problems in the daemon's reply to Describe. */
+/* Finds the problems in the daemon's reply to Describe. */
 
 #include "daemon.h"
 
@@ -23,7 +23,7 @@ static _printf_(2, 3) int add_problem(DaemonReport *d, const char *format, ...) 
         return 0;
 }
 
-/* Adds the devices in this state, with the reason of the first one. */
+/* Adds a problem that counts the devices in this state, and gives the reason of the first one. Returns 0 or -ENOMEM. */
 static int add_devices(DaemonReport *d, json_object *node, const char *state) {
         json_object *first = NULL;
         size_t n = 0;
@@ -58,7 +58,7 @@ static int add_allocations(DaemonReport *d, json_object *node) {
         return r;
 }
 
-/* Adds the endpoints that accept no connection. */
+/* Adds a problem for each endpoint of the pool that accepts no connection. Returns 0 or -ENOMEM. */
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 
@@ -74,7 +74,7 @@ static int add_endpoints(DaemonReport *d, json_object *pool) {
         return r;
 }
 
-/* Adds the effects of broken lines of the configuration first; the lines themselves come last. */
+/* Adds which devices broken lines of the configuration have withdrawn. The broken lines themselves are added last. */
 static int add_withdrawn(DaemonReport *d, json_object *node) {
         _cleanup_free_ char *withdrawn = view_withdrawn(node);
         const char *none = reply_text(node, "none_offered");

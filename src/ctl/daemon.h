@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Asks the daemon about its state, without an error message when it does not answer. */
+/* Asks the daemon about its state. That the daemon does not answer is no error here. */
 
 #include "model/daemon-report.h"
 #include "reply.h"
 
-/*
- * Calls Describe of the daemon, or with --node of the recorded node. *ret_node is NULL when ret->unreachable says why
- * there is no reply. The caller calls daemon_report_done() and frees *ret_node. 0 or -ENOMEM, reported.
- */
+/* Calls Describe, of the daemon or with --node of the recorded node, and sets *ret_node to the reply. If there is no
+ * reply, *ret_node is NULL, and ret->unreachable says why. The caller frees *ret_node and calls daemon_report_done().
+ * Returns 0 or -ENOMEM, reported. */
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);
 
-/* Returns the machine to examine: that of --node, else that of the daemon, else that of $PASSTHROUGH_SYSROOT, else this
- * one. Borrowed. */
+/* Returns the root directory of the machine to examine: of --node, else of the daemon, else $PASSTHROUGH_SYSROOT, else
+ * this machine's. Borrowed. */
 const char *daemon_node(const Args *args, const DaemonReport *report);
-/* Returns the configuration file of that machine; NULL: the default search. Borrowed. */
+/* Returns the path of that machine's configuration; NULL: the default search. Borrowed. */
 const char *daemon_config(const Args *args, const DaemonReport *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* JSON documents that passthroughctl builds itself. */
+/* Documents in JSON that passthroughctl makes itself. */
 
 #include "document.h"
 

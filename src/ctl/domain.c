@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl xml and define: the libvirt domain of an allocation. */
+/* passthroughctl xml and define: the libvirt domain for an allocation. */
 #include <errno.h>
 #include <fcntl.h>
 #include <spawn.h>
@@ -20,8 +20,8 @@
 
 #define TEMPLATE_MAX ((size_t) 256 * 1024)
 
-/* Reads a file; "-" is standard input. *ret is NUL-terminated; *ret_size does not count the NUL. -E2BIG over
- * TEMPLATE_MAX. */
+/* Reads a file; "-" is standard input. *ret has a NUL at its end, which *ret_size does not count. Returns 0 or a
+ * negative errno; -E2BIG: more than TEMPLATE_MAX bytes. */
 static int read_input(const char *file, char **ret, size_t *ret_size) {
         _cleanup_close_ int fd = -1;
 
@@ -31,8 +31,7 @@ static int read_input(const char *file, char **ret, size_t *ret_size) {
         return fd < 0 ? -errno : read_all_fd(fd, TEMPLATE_MAX, ret, ret_size);
 }
 
-/* Checks that a template is UTF-8, as D-Bus strings must be, and has no control characters other than tab and
- * newlines. */
+/* Returns true when a template is UTF-8, as D-Bus requires, without control characters except tab and newlines. */
 static bool is_utf8(const char *text) {
         _cleanup_free_ char *copy = strdup(text);
 
@@ -42,8 +41,8 @@ static bool is_utf8(const char *text) {
         return copy && text_is_clean(copy);
 }
 
-/* Reads the file of --template. The caller frees *ret, which is unchanged without the option. 0, or EXIT_USAGE or
- * another failure, reported. */
+/* Reads the file of --template to *ret, which the caller frees. Leaves *ret unchanged without the option. Returns 0; or
+ * EXIT_USAGE or another value after a failure that was reported. */
 static int read_template(const Args *args, char **ret) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_free_ char *data = NULL;
@@ -71,7 +70,7 @@ static int append_text(sd_bus_message *call, const char *key, const char *text) 
         return text ? sd_bus_message_append(call, "{sv}", key, "s", text) : 0;
 }
 
-/* Appends the arguments of the call. template: NULL for none. */
+/* Appends the arguments of the call: name, and the options with the template. template NULL: none. */
 static int append_arguments(const Args *args, const char *name, const char *template, sd_bus_message *call) {
         static const struct {
                 Option option;
@@ -100,8 +99,8 @@ static int append_arguments(const Args *args, const char *name, const char *temp
         return r < 0 ? r : sd_bus_message_close_container(call);
 }
 
-/* Requests the document that the options describe. template: NULL for none. The caller frees. Negative errno,
- * reported. */
+/* Asks the daemon for the document that the options describe. template NULL: none. The caller frees *ret. Returns 0 or
+ * a negative errno, reported. */
 static int request_document(Client *c, const char *name, const char *template, char **ret) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL, *reply = NULL;
         bool nccl = args_has(c->args, OPTION_NCCL);
@@ -116,11 +115,12 @@ static int request_document(Client *c, const char *name, const char *template, c
         return r < 0 ? r : client_read_text(c, reply, ret);
 }
 
-/* xml: prints the libvirt domain of an allocation, made from scratch or from a template; or the <hostdev> of one
- * device, the configuration for xl, or the topology file for NCCL in the guest. On a recorded node, which has no
- * allocations, the request is allocated first. */
+/* passthroughctl xml: prints the libvirt domain for an allocation, made from nothing or from a template; or only the
+ * <hostdev> of one device, the configuration for xl, or the topology file for NCCL in the guest. A recorded node has no
+ * allocations, so there the request is allocated first. */
 
-/* Checks the operands: xml takes a request only for a recorded node; otherwise it prints an existing allocation. */
+/* Checks the operands. A request is allowed only with a recorded node. Otherwise the operand is an existing
+ * allocation. */
 static int check_xml_request(const Args *args) {
         uint64_t request = args->given & OPTIONS_REQUEST;
 
@@ -132,7 +132,7 @@ static int check_xml_request(const Args *args) {
                             args->n_operands > 1 ? args->operands[1] : option_name((Option) __builtin_ctzll(request)));
 }
 
-/* Allocates on a recorded node; no hardware is involved. */
+/* Allocates on a recorded node, where no hardware is touched. */
 static int allocate_recorded(Client *c, const char *name, const RequestItems *items) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *call = NULL;
         int r;
@@ -147,8 +147,8 @@ static int allocate_recorded(Client *c, const char *name, const RequestItems *it
 #define WARNING_BEGIN "<" DOMXML_PREFIX ":" DOMXML_WARNING ">"
 #define WARNING_END   "</" DOMXML_PREFIX ":" DOMXML_WARNING ">"
 
-/* Prints the warnings in the metadata of the document on standard error. The sentences have no character that XML
- * escapes. */
+/* Prints the warnings that the metadata of the document has, on standard error. They need no unescaping, because they
+ * have no character that XML escapes. */
 static void print_lacks(const char *xml) {
         for (const char *at = xml, *end; (at = strstr(at, WARNING_BEGIN)); at = end) {
                 _cleanup_free_ char *text = NULL;
@@ -210,18 +210,19 @@ int verb_xml(const Args *args) {
         return 0;
 }
 
-/*
- * passthroughctl define: defines the libvirt domain of an allocation, over the caller's own connection to libvirt.
- * passthroughd-libvirt does this, because linking with libvirt would make every verb start several times slower.
- */
+/* passthroughctl define: defines the libvirt domain for an allocation, over a connection of the caller to libvirt. The
+ * program passthroughd-libvirt does this, because passthroughctl would start several times slower if it were linked
+ * with libvirt. */
 
 #define PROGRAM "passthroughd-libvirt"
 
 extern char **environ;
 
-/* Runs the program with these descriptors as standard input and output. Returns its exit status or a negative errno. */
+/* Runs the program with input and output as its standard input and output. Returns its exit status or a negative
+ * errno. */
 static int run_program(const Args *args, int input, int output) {
-        /* The URI of --connect, else of virsh's variable, else of the document's hypervisor. */
+        /* The URI of libvirt: of --connect, else of the variable that virsh uses, else "", for the hypervisor of the
+         * document. */
         const char *uri = args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
         char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
                                                        args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,
@@ -247,7 +248,8 @@ static int run_program(const Args *args, int input, int output) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : -EPROTO;
 }
 
-/* Has libvirt define the document. Returns a DefineResult or a negative errno. *ret_reason: the caller frees. */
+/* Has libvirt define the domain of the document. Returns a DefineResult or a negative errno. Sets *ret_reason to
+ * libvirt's message, which the caller frees. */
 static int define(const Args *args, const char *document, char **ret_reason) {
         _cleanup_close_ int input = memfd_create("document", MFD_CLOEXEC), output = memfd_create("reason", MFD_CLOEXEC);
         size_t size;
@@ -269,7 +271,7 @@ static int define(const Args *args, const char *document, char **ret_reason) {
         return r < 0 ? r : result;
 }
 
-/* Prints the failure as a sentence. reason: that of libvirt, which may end with a full stop. */
+/* Reports a failure to define as a sentence. reason: libvirt's message, which may end with a full stop. */
 static int report_definition(const Args *args, int result, const char *name, char *reason) {
         size_t n = strlen(reason);
 

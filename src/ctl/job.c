@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follows a job: prints its steps, and waits for its result, for Ctrl-C, or for the loss of the daemon. */
+/* Follows a job: prints its steps until it has a result, the user presses Ctrl-C, or the daemon ends. */
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,8 +13,8 @@
 #include "report.h"
 #include "util/strings.h"
 
-/* The most signals that are queued before the reply names the job. Later ones are dropped; there are that many only
- * when other jobs flood the bus. */
+/* The most signals that are queued until the reply tells which job to follow. Later signals are dropped. So many arrive
+ * only when other jobs flood the bus. */
 #define BACKLOG_MAX 4096U
 
 #define MATCH_STEPS                                                                                                    \
@@ -30,11 +30,11 @@ struct Watch {
         sd_bus_slot *slots[3];
         sd_bus_message **backlog;
         size_t n_backlog;
-        const char *job;    /* object path, NULL until known; not owned */
-        const char *daemon; /* unique name; signals of other senders are ignored; not owned */
+        const char *job;    /* object path of the job; NULL until it is known; not owned */
+        const char *daemon; /* unique name of the daemon, from which signals must come; not owned */
         char *step, *message, *result;
         uint32_t done, total;
-        uint64_t deadline; /* deadline of the job, in microseconds of CLOCK_REALTIME; 0 unknown */
+        uint64_t deadline; /* when the daemon gives the job up, in usec of CLOCK_REALTIME; 0: unknown */
         Progress progress;
         bool lost; /* the daemon left the bus */
 };
@@ -61,7 +61,7 @@ Watch *watch_free(Watch *w) {
         return NULL;
 }
 
-/* Stores the changed properties in a signal of a job. */
+/* Stores the properties of the job that a signal gives. */
 static int take_properties(Watch *w, json_object *properties) {
         (void) JSON_READ_INTEGER(properties, "steps_done", UINT32_MAX, &w->done);
         (void) JSON_READ_INTEGER(properties, "steps_total", UINT32_MAX, &w->total);
@@ -74,9 +74,9 @@ static int take_properties(Watch *w, json_object *properties) {
         return string_copy(&w->message, reply_text(properties, "message"));
 }
 
-#define STEP_INDENT 6 /* width of "[1/9] " in front of the text */
+#define STEP_INDENT 6 /* columns of "[1/9] " in front of the text */
 
-/* Prints the step. The property Step is the running step; StepsDone counts the steps before it. */
+/* Prints the running step, of the property Step. The property StepsDone counts the steps before it. */
 static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;
@@ -127,8 +127,8 @@ static int handle_owner(Watch *w, sd_bus_message *m) {
 }
 
 static int handle(Watch *w, sd_bus_message *m) {
-        /* Check the sender: any peer can send a unicast signal, and sd-bus does not compare its sender with the
-         * match. */
+        /* Check the sender. Any peer can send a unicast signal, and sd-bus does not compare its sender with the match
+         * rule. */
         if (sd_bus_message_is_signal(m, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sd_bus_message_get_sender(m), "org.freedesktop.DBus") ? handle_owner(w, m) : 0;
         if (!streq_ptr(sd_bus_message_get_sender(m), w->daemon))
@@ -141,7 +141,7 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         Watch *w = userdata;
         int r;
 
-        /* Skip signals that cannot be parsed: only the job's result matters. */
+        /* Ignore a signal that cannot be parsed. Only the result of the job matters. */
         if (w->job) {
                 (void) handle(w, m);
                 return 0;
@@ -258,14 +258,14 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
         return EXIT_SUCCESS;
 }
 
-/* Lists the devices of the call. NULL if they cannot be read, which is no failure, because the work is done. */
+/* Lists the devices for the document. NULL if they cannot be read. That is no failure, because the work is done. */
 static json_object *list_devices(Client *c, const JobCall *call, const char *subject) {
         const Args *args = c->args;
         _cleanup_free_ char *problem = NULL;
         json_object *devices = NULL;
         Args quiet = *args;
 
-        /* With --json, a printed error would be a second document. */
+        /* Store a failure instead of printing it, because with --json it would be a second document. */
         quiet.problem = &problem;
         c->args = &quiet;
         (void) call->list_devices(c, call, subject, &devices);
@@ -280,7 +280,7 @@ static int follow(Client *c, Watch *w, const JobCall *call, const char *subject,
 
         if (r < 0)
                 return client_bad_reply(c, r);
-        /* If there is no job, the work is done already. */
+        /* Without a job, the work is done already. */
         if (streq(job, JOB_NONE))
                 w = NULL;
         r = w ? watch_wait(w, reply, job) : EXIT_SUCCESS;

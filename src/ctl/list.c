@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl list: the devices; by default only those in a pool, in an allocation, or in need of attention. Without
- * --all neighbouring VFs that do not differ share a line. */
+/* passthroughctl list: prints the devices. By default these are the devices in a pool or an allocation, and those whose
+ * state needs attention. Without --all, VFs of a PF that do not differ share a line. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -23,18 +23,18 @@ static const Column columns[] = {
         { "DRIVER", "driver", .wide = true },
         { "ALLOCATION", "allocation" },
         { "PCIE", .text = view_link_short, .wide = true },
-        { "MODULE", "module", .right = true }, /* this column and the next are only shown on a node with NVSwitches */
+        { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
         { "PARTITION", "partition", .right = true },
         { "KERNEL", .text = view_kernel_names },
         { "NAME", .text = device_product, .cut = true },
 };
 
-/* Returns the pool that the user named; NULL: none. */
+/* Returns the pool whose devices the user wants; NULL: of all pools. */
 static const char *wanted_pool(const Args *args) {
         return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
 }
 
-/* Returns whether to show the device. Without POOL and without --all, list shows devices that are in a pool or an
+/* Returns true when the device is to be shown. Without POOL and --all, that is a device that is in a pool or an
  * allocation, or whose state is not "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
@@ -45,7 +45,7 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-/* Copies the columns to print. Returns their number. */
+/* Copies the columns to print to chosen. Returns their number. */
 static size_t choose_columns(const Args *args, json_object *node, Column chosen[static ELEMENTSOF(columns)]) {
         bool has_modules = false;
         size_t n = 0;
@@ -69,7 +69,7 @@ static bool is_same(json_object *a, json_object *b, const char *key) {
         return json_object_equal(member(a, key), member(b, key));
 }
 
-/* Returns true when the rows of two VFs of one PF only differ in address, IOMMU group and kernel names. */
+/* Returns true when two VFs of one PF have equal rows, except for address, IOMMU group and kernel names. */
 static bool is_equal_vf(json_object *a, json_object *b) {
         static const char *const keys[] = {
                 "pool", "state", "numa_node", "driver", "allocation", "link", "module", "partition", "name",
@@ -81,8 +81,8 @@ static bool is_equal_vf(json_object *a, json_object *b) {
         return true;
 }
 
-/* Returns the index of the last VF that is equal to the VF at i, with no different VF of the PF in between. *ret_n: the
- * number of these VFs. */
+/* Returns the index of the last VF that can share a line with the VF at i: all VFs of the PF from i to it are equal.
+ * Sets *ret_n to their number. */
 static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
         json_object *first = member_at(node, "devices", i);
         const char *pf = reply_text(first, "physical_function");
@@ -102,7 +102,7 @@ static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
         return last;
 }
 
-/* Returns true when the VF at i shares a line with the previous VF of the same PF. */
+/* Returns true when the VF at i shares the line of the previous VF of its PF. */
 static bool is_folded(json_object *node, size_t i) {
         json_object *device = member_at(node, "devices", i);
         const char *pf = reply_text(device, "physical_function");
@@ -113,7 +113,7 @@ static bool is_folded(json_object *node, size_t i) {
         return false;
 }
 
-/* Returns "0000:83:00.1-4" or "0000:14:00.1-02.0": the first address, and the part of the second that differs. */
+/* Returns the first address and the part of the last one that differs: "0000:83:00.1-4" or "0000:14:00.1-02.0". */
 static char *address_range(const char *first, const char *last) {
         size_t begin = 0;
 
@@ -123,7 +123,7 @@ static char *address_range(const char *first, const char *last) {
         return string_format("%s-%s", first, last + begin);
 }
 
-/* Adds a text, and frees it; false when out of memory. */
+/* Adds a text to the object and frees it. Returns false when out of memory. */
 static bool add_owned(json_object *o, const char *key, char *text) {
         bool ok = text && document_add(o, key, text);
 
@@ -131,7 +131,7 @@ static bool add_owned(json_object *o, const char *key, char *text) {
         return ok;
 }
 
-/* Makes a row with the common values of the VFs. The caller frees; NULL when out of memory. */
+/* Makes one row for n VFs with equal values. The caller frees; NULL when out of memory. */
 static json_object *fold(json_object *first, json_object *last, size_t n) {
         _cleanup_json_ json_object *row = json_object_new_object();
         bool ok = row;
@@ -180,7 +180,7 @@ static int print_table(const Args *args, json_object *node) {
                                                         "configuration; 'list --all' shows all devices.");
 }
 
-/* Prints the daemon's document; with a pool, only the devices of that pool. */
+/* Prints the document of the daemon. If the user wants one pool, only the devices of that pool are in it. */
 static int print_devices_json(const Args *args, const char *text, json_object *node) {
         json_object *devices;
 
@@ -216,7 +216,7 @@ int verb_list(const Args *args) {
         if (args_has(args, OPTION_JSON))
                 return print_devices_json(args, text, node);
         view_read_only(node);
-        /* For a recorded node, the replay has already printed this. */
+        /* With --node, the process that replays the node has printed this. */
         if (!args_has(args, OPTION_NODE))
                 (void) view_not_offered(node);
         return print_table(args, node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl: the table of verbs, --help, the check of the arguments, and main(). */
+/* passthroughctl: the table of verbs, --help, the check of arguments, and main(). */
 #include <errno.h>
 #include <fcntl.h>
 #include <locale.h>
@@ -215,7 +215,7 @@ static int run_verb(const Args *args) {
         return args_has(args, OPTION_HOST) ? remote_run(args) : verb->run(args);
 }
 
-/* Opens /dev/null for each closed standard descriptor; otherwise a file opened later could become standard output. */
+/* Opens /dev/null for each standard descriptor that is closed. Otherwise a file could be opened as standard output. */
 static void fill_descriptors(void) {
         int fd;
 

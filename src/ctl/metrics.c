@@ -16,12 +16,12 @@ static void begin(const char *name, const char *type, const char *help) {
         printf("# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
 }
 
-/* Prints a sample. Labels need no quoting: they are names of pools, states and numbers. */
+/* Prints one sample. Labels are not quoted, because they are pool names, states and numbers. */
 static void sample(const char *name, const char *labels, uint64_t value) {
         printf(PREFIX "%s%s %" PRIu64 "\n", name, labels, value);
 }
 
-/* Counts one for these labels. samples: a map of labels to numbers. False when out of memory. */
+/* Adds 1 to the sample with these labels. samples: a map from labels to numbers. Returns false when out of memory. */
 static bool count(json_object *samples, const char *labels) {
         json_object *n;
 
@@ -67,7 +67,7 @@ static int print_devices(json_object *node) {
         return 0;
 }
 
-/* Prints the slots of remote GPUs. Only the pools of services have endpoints. */
+/* Prints how many slots of remote GPUs are in each state. Only services have endpoints. */
 static void print_slots(json_object *node) {
         static const char *const states[] = { "available", "allocated", "reserved", "out_of_service" };
 
@@ -91,7 +91,7 @@ static uint64_t number_of_cpus(json_object *o, const char *key) {
         return view_count_cpus(o, key);
 }
 
-/* Prints a sample for each NUMA node. value() reads the number from a node of the document. */
+/* Prints a sample for each NUMA node. value() reads the number with the key from the object of the node. */
 static void print_nodes(json_object *node, const char *name, const char *help,
                         uint64_t (*value)(json_object *o, const char *key), const char *key) {
         begin(name, "gauge", help);

@@ -20,17 +20,17 @@
 typedef struct Monitor {
         Client *client; /* not owned */
         sd_bus_slot *slots[2];
-        char *daemon; /* unique name; signals of other senders are ignored; NULL: the daemon is not running */
-        bool failed;  /* writing to stdout failed */
+        char *daemon; /* unique name of the daemon, from which signals must come; NULL: it does not run */
+        bool failed;  /* standard output cannot be written */
 } Monitor;
 
-/* The kind of the object of a line. */
+/* A kind of objects that lines are about. */
 typedef struct Kind {
-        const char *prefix, *interface; /* D-Bus path prefix and interface; NULL for kinds without them */
+        const char *prefix, *interface; /* prefix of object paths, D-Bus interface; NULL for a kind without objects */
         const char *name;
-        const char *key;      /* the JSON key of the label */
+        const char *key;      /* key of the label in JSON */
         const char *made;     /* the word for a new object: "added" or "new" */
-        const char *shown[5]; /* the properties to print for a new object */
+        const char *shown[5]; /* the properties that are printed of a new object */
 } Kind;
 
 static const Kind kind_device = {
@@ -46,7 +46,7 @@ static const Kind kind_daemon = { .name = "daemon" };
 
 typedef struct Line {
         const Kind *kind;
-        const char *label;       /* the name of the object; NULL for kinds with only one object */
+        const char *label;       /* name of the object; NULL for kinds with one object only */
         const char *what;        /* what happened: "added", "changed", ... */
         json_object *properties; /* or NULL */
         const char *result;      /* or NULL */
@@ -58,7 +58,7 @@ static void monitor_done(Monitor *m) {
         free(m->daemon);
 }
 
-/* The lines on stdout */
+/* The lines on standard output. */
 
 static bool is_empty_list(json_object *properties, const char *key) {
         return member_array(properties, key) && member_length(properties, key) == 0;
@@ -156,7 +156,7 @@ static int print_line(Monitor *m, const Line *line) {
         return r;
 }
 
-/* The daemon's signals */
+/* The signals of the daemon. */
 
 static const Kind *kind_of(const char *path, char **ret_label) {
         static const Kind *const kinds[] = { &kind_device, &kind_allocation, &kind_job };
@@ -167,7 +167,8 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
-/* Reads the object path at the start of a signal. *ret is NULL when the object is of no known kind. */
+/* Reads the object path, with which a signal begins. *ret is NULL for an object of no known kind. Returns 0 or a
+ * negative errno. */
 static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         const char *path;
         int r = sd_bus_message_read(msg, "o", &path);
@@ -176,7 +177,8 @@ static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         return MIN(r, 0);
 }
 
-/* Reads the properties of the kind's interface from an a{sa{sv}}. *ret is NULL when the interface is missing. */
+/* Reads the properties of the kind's interface from an a{sa{sv}}. *ret is NULL when the interface is not in it. Returns
+ * 0 or a negative errno. */
 static int read_interfaces(sd_bus_message *msg, const Kind *kind, json_object **ret) {
         _cleanup_json_ json_object *properties = NULL;
         const char *interface;
@@ -216,7 +218,7 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind->made, properties });
 }
 
-/* Handles InterfacesRemoved. For a job, JobRemoved prints the line, because it has the result. */
+/* Handles InterfacesRemoved. For a job it prints nothing, because JobRemoved, which has the result, does. */
 static int handle_removed(Monitor *m, sd_bus_message *msg) {
         _cleanup_free_ char *label = NULL;
         const Kind *kind;
@@ -236,8 +238,7 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { &kind_job, label, "removed", .result = result });
 }
 
-/* Returns true when the change is a step. The change at the end of the last step is none: JobRemoved reports the end of
- * the job. */
+/* Returns true when the change of a job is a step. At the end of the last step there is none: JobRemoved tells that. */
 static bool is_step(json_object *properties) {
         return reply_text(properties, "message") ||
                (reply_text(properties, "step") && member(properties, "steps_done") &&
@@ -260,8 +261,8 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
 }
 
-/* Handles a change of the bus name's owner. When a new daemon replaces the old one, prints two lines, "gone" and
- * "running". */
+/* Handles a change of who owns the daemon's bus name. If a new daemon replaces the old one, prints two lines, "gone"
+ * and "running". */
 static int handle_owner(Monitor *m, sd_bus_message *msg) {
         const char *name, *before, *after;
         int r;
@@ -289,8 +290,8 @@ static const struct {
 static int handle(Monitor *m, sd_bus_message *msg) {
         const char *sender = sd_bus_message_get_sender(msg);
 
-        /* Check the sender: any peer can send a unicast signal, and sd-bus does not compare its sender with the
-         * match. */
+        /* Check the sender. Any peer can send a unicast signal, and sd-bus does not compare its sender with the match
+         * rule. */
         if (sd_bus_message_is_signal(msg, "org.freedesktop.DBus", "NameOwnerChanged"))
                 return streq_ptr(sender, "org.freedesktop.DBus") ? handle_owner(m, msg) : 0;
         if (!m->daemon || !streq_ptr(sender, m->daemon))
@@ -301,14 +302,14 @@ static int handle(Monitor *m, sd_bus_message *msg) {
         return 0;
 }
 
-/* Handles a signal. Skips one that cannot be parsed. */
+/* Handles a signal; ignores one that cannot be parsed. */
 static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error) {
         int r = handle(userdata, msg);
 
         return r == -ENOMEM ? r : 0;
 }
 
-/* Gets the unique name of the running daemon, without starting it by bus activation. */
+/* Finds the unique name of the daemon, without having the bus start the daemon. */
 static int find_daemon(Monitor *m) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
         const char *name;
@@ -335,7 +336,8 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
-/* Checks with a ping whether the user may call the daemon. Otherwise the bus policy hides the daemon's signals. */
+/* Calls the daemon once to find out whether the user may. If not, the policy of the bus also hides the daemon's
+ * signals. */
 static int check_access(Monitor *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
         int r;

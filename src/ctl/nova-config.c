@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl nova-config: prints the devices of pools with Scheduler=nova for nova.conf. */
+/* passthroughctl nova-config: prints for nova.conf the devices of pools with Scheduler=nova. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -20,7 +20,7 @@ static bool is_one_time_use(json_object *pool) {
         return false;
 }
 
-/* Makes the entry of a device. It has "managed" at "no", so that libvirt keeps the driver that the daemon has bound. */
+/* Makes the entry of a device. "managed" is "no", so that libvirt leaves the driver that the daemon has bound. */
 static json_object *make_spec(json_object *device, json_object *pool) {
         json_object *o = json_object_new_object();
 
@@ -33,8 +33,8 @@ static json_object *make_spec(json_object *device, json_object *pool) {
         return NULL;
 }
 
-/* Makes the entries of all devices. ret_report: Nova must report to Placement, as it requires for one-time-use
- * devices. */
+/* Makes the entries of all devices. Sets *ret_report to true if a device is for one-time use, for which Nova requires
+ * that it reports to Placement. */
 static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
         json_object *devices = member_array(node, "devices"), *pools = member_array(node, "pools");
 
@@ -44,7 +44,7 @@ static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
                 json_object *device = json_at(devices, i), *pool = json_find(pools, "name", text(device, "pool"));
                 json_object *spec;
 
-                /* A device that the host needs stays with the host. */
+                /* A device that the host needs is not given to Nova. */
                 if (!pool || !streq(text(pool, "scheduler"), "nova") || streq(text(device, "state"), "host"))
                         continue;
                 spec = make_spec(device, pool);

@@ -12,8 +12,8 @@
 typedef enum OptionType {
         OPTION_TYPE_FLAG,
         OPTION_TYPE_TEXT,
-        OPTION_TYPE_LIST, /* text; a repeated option appends its value after a comma */
-        OPTION_TYPE_FILE, /* any bytes: the value is never sent over the bus */
+        OPTION_TYPE_LIST, /* text; if the option is repeated, its values are joined by commas */
+        OPTION_TYPE_FILE, /* any bytes, because the value is not sent over the bus */
         OPTION_TYPE_NUMBER,
         OPTION_TYPE_SIZE,
 } OptionType;
@@ -22,8 +22,8 @@ typedef struct OptionInfo {
         const char *name;
         char letter;
         OptionType type;
-        const char *value; /* the name of the value in --help */
-        uint64_t max;      /* OPTION_TYPE_NUMBER: the largest value of its D-Bus type */
+        const char *value; /* name of the value in --help */
+        uint64_t max;      /* OPTION_TYPE_NUMBER: the largest number of its D-Bus type */
         const char *help;
 } OptionInfo;
 
@@ -96,16 +96,16 @@ static const OptionInfo options[_OPTION_MAX] = {
         [OPTION_CLEAR] = { "--clear", 0, OPTION_TYPE_FLAG, NULL, 0, "End the quarantine of DEVICE" },
 };
 
-/* The option table for getopt_long(). */
-#define LONG_BASE 256 /* getopt_long() returns this plus the Option, which is above all letters */
+/* The options for getopt_long(). */
+#define LONG_BASE 256 /* getopt_long() returns this plus the Option, as letters are smaller */
 typedef struct GetoptTables {
         struct option longs[_OPTION_MAX + 1];
         char shorts[2 + 2 * _OPTION_MAX + 1];
 } GetoptTables;
 
 static void getopt_tables_init(GetoptTables *t) {
-        /* "-": getopt_long() returns operands in order, so that a refusal of a later option can name the verb. ":": it
-         * returns ':' for a missing value. */
+        /* "-": getopt_long() returns the operands in their order, so that the verb is known when a later option is
+         * refused. ":": getopt_long() returns ':' when a value is missing. */
         size_t n = 0;
 
         *t = (GetoptTables) { 0 };
@@ -147,7 +147,7 @@ static int take_number(Args *args, Option option, const char *value) {
         return 0;
 }
 
-/* Appends the value of a repeated option after a comma. */
+/* Stores the value of an option, after a comma if the option was given before. Returns 0 or -ENOMEM. */
 static int take_list(Args *args, Option option, const char *value) {
         const char *before = args->text[option];
         char *longer = NULL;
@@ -185,7 +185,7 @@ static int take_operand(Args *args, const char *value) {
         return 0;
 }
 
-/* Refuses an argument word that getopt_long() could not parse. optopt (from getopt): the option, 0 when unknown. */
+/* Refuses a word that getopt_long() could not parse. getopt has set optopt to the option; 0: an unknown one. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

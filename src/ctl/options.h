@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The command line. All options of all verbs are in one table, so that an option may stand before or after the verb. */
+/* The command line. All options of all verbs are in one table, so that an option may be before or after the verb. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -9,13 +9,13 @@
 
 #include "util/cleanup.h"
 
-/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE (refused or failed). */
+/* Exit statuses besides EXIT_SUCCESS, and EXIT_FAILURE, which means refused or failed. */
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 130
 
-/* The largest argument of --lines, and its default. */
+/* The largest number for --lines, and the number without it. */
 #define HISTORY_LINES_MAX 1000U
-/* The largest argument of --hold, in seconds. */
+/* The largest number of seconds for --hold. */
 #define HOLD_MAX          86400U
 
 typedef enum Option {
@@ -73,7 +73,7 @@ typedef enum Option {
 #define OPTION_BIT(option) (UINT64_C(1) << (option))
 #define OPTIONS_GLOBAL                                                                                                 \
         (OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION) | OPTION_BIT(OPTION_HOST) | OPTION_BIT(OPTION_JSON))
-/* Options of the verbs that work on a recorded node. */
+/* The options of each verb that works on a recorded node. */
 #define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
@@ -84,14 +84,14 @@ typedef enum Option {
          OPTION_BIT(OPTION_CPUS_FROM) | OPTION_BIT(OPTION_MEMORY_FROM) | OPTION_BIT(OPTION_FABRIC) |                   \
          OPTION_BIT(OPTION_CONFIDENTIAL))
 
-/* The parsed command line. Strings are borrowed from argv unless marked as owned. */
+/* The parsed command line. Strings are borrowed from argv unless the comment says owned. */
 typedef struct Args {
-        const char *verb; /* the first operand, NULL when there is none */
+        const char *verb; /* the first operand; NULL: there is none */
         uint64_t given;   /* OPTION_BIT() of each option on the command line */
         const char *text[_OPTION_MAX];
-        char *lists[_OPTION_MAX]; /* owned: the joined text of an option that may be repeated */
+        char *lists[_OPTION_MAX]; /* owned: the joined values of an option that may be repeated */
         uint64_t number[_OPTION_MAX];
-        char **problem;        /* where to store the sentence of a failure instead of printing it; NULL: print it */
+        char **problem;        /* where the sentence of a failure is stored; NULL: it is printed */
         const char **operands; /* the operands after the verb; the array is owned */
         size_t n_operands;
 } Args;
@@ -100,26 +100,26 @@ static inline bool args_has(const Args *args, Option option) {
         return args->given & OPTION_BIT(option);
 }
 
-/* Parses the command line. 0, EXIT_USAGE (reported) or -ENOMEM. args must be zeroed; the caller frees it with
- * args_done() in every case. */
+/* Parses the command line into args, which must be zeroed. Returns 0, EXIT_USAGE (reported) or -ENOMEM. In every case
+ * the caller then calls args_done(). */
 int args_parse(Args *args, int argc, char **argv);
 void args_done(Args *args);
 
-/* Makes the words of a command line with the same meaning, with NULL at the end. The caller frees the array; the words
- * are borrowed. 0 or -ENOMEM. */
+/* Makes the words of a command line with the same meaning; NULL follows the last word. The caller frees the array; the
+ * words are borrowed. Returns 0 or -ENOMEM. */
 int args_words(const Args *args, const char ***ret);
 
-/* Returns the option as users write it: "--pool". */
+/* Returns the option as users write it, "--pool" for example. */
 const char *option_name(Option option);
 
-/* An exception of one verb from the option table. A list ends with an entry without help and refusal. */
+/* How an option differs in one verb from the table of options. A list ends with an element without help and refusal. */
 typedef struct OptionNote {
         Option option;
-        const char *help;    /* the verb's own help line */
-        const char *refusal; /* the verb refuses the option; this sentence says why */
+        const char *help;    /* the line of the option in the verb's --help */
+        const char *refusal; /* a sentence: why the verb refuses the option */
 } OptionNote;
 
-/* Prints one help line per option in the set to stdout. notes may be NULL. */
+/* Prints a line of --help for each option in the set. notes may be NULL. */
 void options_print(uint64_t set, const OptionNote *notes);
-/* Returns EXIT_USAGE (reported) when an option was given that the notes refuse, otherwise 0. notes may be NULL. */
+/* Returns EXIT_USAGE (reported) when an option was given that the notes refuse; otherwise 0. notes may be NULL. */
 int options_check(const Args *args, const OptionNote *notes);

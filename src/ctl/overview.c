@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl without a verb: the node in about ten lines. */
+/* passthroughctl without a verb: prints the node in about ten lines. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,7 +25,8 @@ static bool has_finding(json_object *report, const char *check, const char *resu
         return false;
 }
 
-/* Lists the names of the checks with this result, except those that also have the worse one. */
+/* Lists the names of the checks with this result. Leaves out checks that also have the worse result. The caller
+ * frees. */
 static char *list_checks(json_object *report, const char *result, const char *worse) {
         const char *last = "";
         char *text = NULL;
@@ -59,7 +60,7 @@ static char *describe_pool(json_object *pool) {
                              reply_cell(pool, "total"));
 }
 
-/* Returns "node 0 100 of 112 CPUs and 60 of 64 GiB". */
+/* Returns the free CPUs and memory of a NUMA node: "node 0 100 of 112 CPUs and 60 of 64 GiB". */
 static char *describe_node(json_object *node) {
         return string_format("node %s %u of %u CPUs and %" PRId64 " of %" PRId64 " GiB", reply_cell(node, "id"),
                              view_count_cpus(node, "cpus_free"), view_count_cpus(node, "cpus"),
@@ -70,7 +71,8 @@ static char *describe_allocation(json_object *allocation) {
         return string_format("%s %s", reply_cell(allocation, "name"), reply_cell(allocation, "state"));
 }
 
-/* Prints the first LISTED_MAX elements of the list, and the number of the others. empty: the text for an empty list. */
+/* Prints a description of the first LISTED_MAX elements of the list, and the number of the others. empty: printed for
+ * an empty list. */
 static int print_list(const char *title, json_object *node, const char *key, char *(*describe)(json_object *element),
                       const char *empty) {
         _cleanup_free_ char *text = NULL;
@@ -109,15 +111,15 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
         return r;
 }
 
-/* Returns true when there are pools. Without the daemon, the report tells: the check of pools fails only when there are
- * none. */
+/* Returns true when there are pools. Without the daemon's node, looks into the report: its check of pools fails only
+ * when there are none. */
 static bool has_pools(json_object *report, json_object *node) {
         json_object *finding = json_find(member(report, "findings"), "check", "pools");
 
         return node ? member_length(node, "pools") > 0 : !streq_ptr(reply_text(finding, "result"), "failure");
 }
 
-/* Prints the two most useful commands in this state. */
+/* Prints the two commands that are most useful now. */
 static void print_next(json_object *report, json_object *node) {
         const char *commands[4];
         size_t n = 0;

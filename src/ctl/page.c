@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The width of the terminal, and text wrapped at it. */
+/* The width of the terminal, and wrapping text to it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +28,7 @@ size_t page_width(void) {
         return width_of(stdout);
 }
 
-/* Counts the columns of n bytes of UTF-8; each character counts as one. */
+/* Returns the number of columns that n bytes of UTF-8 take. Every character counts as one column. */
 static size_t count_columns(const char *s, size_t n) {
         size_t columns = 0;
 

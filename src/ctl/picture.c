@@ -13,7 +13,7 @@
 int picture_init(Picture *p) {
         *p = (Picture) { .elements = xmlBufferCreate() };
         p->writer = p->elements ? xmlNewTextWriterMemory(p->elements, 0) : NULL;
-        /* Each element begins a line. */
+        /* Begin a line for each element, without indentation. */
         if (!p->writer || xmlTextWriterSetIndent(p->writer, 1) < 0 ||
             xmlTextWriterSetIndentString(p->writer, (const xmlChar *) "") < 0)
                 return -ENOMEM;
@@ -72,15 +72,17 @@ static size_t character_size(const char *s) {
         return n;
 }
 
-/* Returns the width in hundredths of a pixel, an upper estimate, because the viewer chooses the font. */
+/* Returns the width of a character in hundredths of a pixel. It is an upper estimate, because the viewer chooses the
+ * font. */
 static int character_width(const char *s, const Font *font) {
         int each = font->bold ? 68 : 61;
 
-        /* UTF-8 characters with a lead byte from 0xe3 on (CJK and later) count as double width. */
+        /* Characters from U+3000 on (CJK and later; lead byte 0xe3) count as double width. */
         return font->size * ((unsigned char) *s >= 0xe3 ? 2 * each : each);
 }
 
-/* Returns how many bytes of s, in whole characters, fit into width pixels; if s is cut, with room for an ellipsis. */
+/* Returns how many bytes of s, in whole characters, fit into width pixels. If not all fit, leaves room for an
+ * ellipsis. */
 static size_t fitting_size(const char *s, int width, const Font *font) {
         int used = 0, with_ellipsis = width * 100 - character_width(ELLIPSIS, font);
         size_t n = 0, cut = 0;
@@ -96,7 +98,7 @@ static size_t fitting_size(const char *s, int width, const Font *font) {
         return n;
 }
 
-/* Writes the first n bytes of s, and an ellipsis if cut is true. */
+/* Writes the first n bytes of s as a line of text. cut: an ellipsis follows. */
 static void put_line(Picture *p, int x, int y, const Font *font, const char *s, size_t n, bool cut) {
         static const char *const anchors[] = { [ALIGN_MIDDLE] = "middle", [ALIGN_RIGHT] = "end" };
 
@@ -124,8 +126,8 @@ void picture_text(Picture *p, int x, int y, int width, const Font *font, const c
                 put_line(p, x, y, font, text, n, text[n]);
 }
 
-/* Returns the number of bytes in the first line: up to the last space that fits. Breaks a word that is longer than the
- * line. */
+/* Returns the number of bytes of the first line: up to the last space with which it fits. Breaks a word that is longer
+ * than a line. */
 static size_t line_size(const char *s, int width, const Font *font) {
         size_t n = 0, space = 0;
         int used = 0;
@@ -175,7 +177,7 @@ void picture_end(Picture *p) {
         end(p);
 }
 
-/* Makes the document of the elements of p. */
+/* Makes the document page, around the elements of p. Returns 0 or -ENOMEM. */
 static int make_page(Picture *page, Picture *p, int width, int height, const char *title) {
         int r = picture_init(page);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl plan: what allocate would choose, or how many such requests fit. */
+/* passthroughctl plan: prints what allocate would choose, or how many such requests fit. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,14 +14,15 @@
 #include "view.h"
 #include "words.h"
 
-/* Returns the slot of a device of the plan; its address when it has no slot. */
+/* Returns the slot of the device with this address in the plan. Returns its address if it has no slot. */
 static const char *slot_of(json_object *plan, const char *address) {
         json_object *device = json_find(member(plan, "devices"), "address", address);
 
         return device ? reply_text(device, "slot") ?: address : address;
 }
 
-/* Returns "PIX to gpu0" for each pair of this NIC; "-" for other devices. */
+/* Returns the distance of the NIC to each GPU of its pairs, as "PIX to gpu0"; "-" for other devices. The caller
+ * frees. */
 static char *pairs_of(json_object *plan, const char *address) {
         _cleanup_free_ char *text = NULL;
 
@@ -48,7 +49,7 @@ static int print_plan_devices(const Args *args, json_object *plan) {
                 const char *address = reply_cell(d, "address"), *role = reply_cell(d, "role");
                 _cleanup_free_ char *pairs = pairs_of(plan, address);
 
-                /* The guest does not get held devices. */
+                /* Leave out held devices, which the guest does not get. */
                 if (!streq(role, "held"))
                         table_add(&t, (const char *[]) { reply_text(d, "slot") ?: role, address,
                                                          reply_cell(d, "guest_address"),
@@ -57,7 +58,8 @@ static int print_plan_devices(const Args *args, json_object *plan) {
         return table_print(&t, args, NULL);
 }
 
-/* Prints "gpu0 is on node 2, which has no CPUs; node 0 is the nearest" for each such device. */
+/* Prints a sentence for each device on a node without CPUs: "gpu0 is on node 2, which has no CPUs; node 0 is the
+ * nearest". */
 static int print_lenders(json_object *plan) {
         bool any = false;
 
@@ -93,7 +95,7 @@ static int print_warnings(json_object *plan) {
         return 0;
 }
 
-/* Prints "3, of modules 1, 3". */
+/* Prints the NVLink partition: "3, of modules 1, 3". */
 static int print_partition(json_object *plan) {
         const char *partition = reply_text(plan, "partition");
         _cleanup_free_ char *modules = NULL;
@@ -127,7 +129,7 @@ static int print_attributes(json_object *plan) {
         return 0;
 }
 
-/* Prints "8 on node 0: 1-4,113-116". */
+/* Prints the CPUs: "8 on node 0: 1-4,113-116". */
 static int print_plan_cpus(json_object *plan) {
         unsigned n = view_count_cpus(plan, "cpus");
         _cleanup_free_ char *list = cpus_shorten(reply_text(plan, "cpus") ?: ""),
@@ -154,7 +156,7 @@ static int print_plan_memory(json_object *plan) {
         return r;
 }
 
-/* Prints whether the guest would use iommufd; nothing when libvirt is unknown. */
+/* Prints whether the guest would use iommufd. Prints nothing while libvirt's version is unknown. */
 static int print_iommufd(json_object *plan) {
         json_object *o = member_object(plan, "iommufd");
         _cleanup_free_ char *text = NULL;
@@ -190,8 +192,8 @@ static int print_limits(json_object *plan) {
         return 0;
 }
 
-/* The words for each member of a score: before, the value, after (plural unless the value is 1), and rest. A member
- * with value 0 costs nothing, and is not printed. */
+/* The words around the value of each member of a score: before, value, after, plural (unless the value is 1), rest. A
+ * member with value 0 costs nothing and is not printed. */
 static const struct {
         const char *member, *before, *after, *plural, *rest;
 } costs[] = {
@@ -230,7 +232,8 @@ static int print_cost(json_object *plan) {
         json_object_object_foreach(score, member, value) {
                 const char *s = json_object_get_string(value);
 
-                /* In some groups the score counts pairs, not devices. */
+                /* Score.held counts a held device several times in some IOMMU groups (plan/score.h). Print the number
+                 * of held devices instead. */
                 if (s && !streq(s, "0") && streq(member, "held"))
                         s = held;
                 if (s && !streq(s, "0") && text_is_clean(s) && append_cost(&text, member, s) < 0)
@@ -259,7 +262,8 @@ static json_object *path_of(json_object *plan, size_t pair) {
         return member(member_at(plan, "pairs", pair), "path");
 }
 
-/* Prints the settings that would make paths direct, each once for all pairs that need it. */
+/* Prints the settings with which paths between pairs would be direct. A setting that several pairs need is printed
+ * once. */
 static void print_settings(json_object *plan) {
         bool any = false;
 
@@ -290,7 +294,7 @@ static int print_paths(json_object *plan) {
         return 0;
 }
 
-/* Prints a hint to --paths and --steps. */
+/* Prints what --paths and --steps would add. */
 static int print_more(const Args *args, json_object *plan) {
         size_t steps = member_length(plan, "steps"), redirected = 0;
         _cleanup_free_ char *text = NULL;
@@ -307,8 +311,9 @@ static int print_more(const Args *args, json_object *plan) {
         return r;
 }
 
-/* Prints a plan so that it fits a screen: devices with the distance of each pair, CPUs, memory, cost, runner-up.
- * --paths adds what ACS and ATS allow between the pairs, --steps the steps. 0 or a negative errno, reported. */
+/* Prints a plan that fits a screen: devices with the distance of each pair, CPUs, memory, cost, and the runner-up.
+ * --paths adds what ACS and ATS do to the paths of the pairs, --steps the steps. Returns 0 or a negative errno,
+ * reported. */
 static int print_plan(const Args *args, json_object *plan) {
         static int (*const parts[])(json_object *) = { print_held,        print_assumptions, print_partition,
                                                        print_attributes,  print_plan_cpus,   print_lenders,
@@ -332,7 +337,7 @@ static int print_plan(const Args *args, json_object *plan) {
         return r < 0 ? report_errno(args, r, "Cannot print") : 0;
 }
 
-/* Returns the slots of services: "2 of gpu1:9999, 1 of gpu2:9999". NULL: none. */
+/* Returns the slots of services that one fit takes: "2 of gpu1:9999, 1 of gpu2:9999". The caller frees; NULL: none. */
 static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 
@@ -344,9 +349,9 @@ static char *list_service_slots(json_object *fit) {
         return text;
 }
 
-#define FIT_INDENT 6 /* width of "   1. " in front of the text */
+#define FIT_INDENT 6 /* columns of "   1. " in front of the text */
 
-/* Prints "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
+/* Prints what one fit takes: "1. node 0: 0000:13:00.0 0000:14:00.1, at most PIX, 2 of gpu1:9999". */
 static void print_fit(json_object *fit, size_t number) {
         _cleanup_free_ char *nodes = view_join(fit, "numa_nodes", ","), *devices = view_join(fit, "devices", " ");
         json_object *score = member_object(fit, "score");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl pools: how many devices of each pool, and how much of each NUMA node, can be allocated. */
+/* passthroughctl pools: prints how many devices of each pool, and how much of each NUMA node, a request can get. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ static void add_counts(Table *table, const char *pool, const char *node, json_ob
         table_add(table, cells);
 }
 
-/* Prints a line for each pool, and one for each NUMA node of it. */
+/* Prints a line for each pool, and then the NUMA nodes of its devices, a line for each. */
 static int print_pools(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 
@@ -53,7 +53,7 @@ static int print_pools(const Args *args, json_object *node) {
         return table_print(&table, args, "There are no pools. 'passthroughctl suggest' prints a configuration.");
 }
 
-/* Prints the endpoints that offer no slot, and why. */
+/* Prints which endpoints offer no slot, and why. */
 static void print_endpoints(json_object *node) {
         for (size_t i = 0; i < member_length(node, "pools"); i++) {
                 json_object *pool = member_at(node, "pools", i);
@@ -79,7 +79,7 @@ static char *format_size_of(json_object *node, const char *key) {
         return string_format("%s", FORMAT_SIZE(member_size(node, key)));
 }
 
-/* Returns "512 of 1024 x 2 MiB"; NULL without hugepages. */
+/* Returns the free hugepages of a NUMA node, "512 of 1024 x 2 MiB". The caller frees; NULL when it has none. */
 static char *list_pages(json_object *node) {
         char *text = NULL;
 

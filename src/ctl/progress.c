@@ -10,8 +10,8 @@
 #include "util/strings.h"
 
 #define SECOND          UINT64_C(1000000)
-#define DELAY_SEC       2U             /* most steps end earlier; later a line shows its time */
-#define FRAME_USEC      (SECOND / 20U) /* the shortest time between two drawings of the lines */
+#define DELAY_SEC       2U             /* most steps take less; then a line shows its time */
+#define FRAME_USEC      (SECOND / 20U) /* lines are drawn at most once in this time */
 #define ROWS_DEFAULT    24U
 #define COLUMNS_DEFAULT 80U
 #define SUFFIX_MAX      32
@@ -40,7 +40,7 @@ void progress_done(Progress *p) {
         free_lines(p->lines, p->n);
 }
 
-/* Moves the cursor to the first column of the first line. */
+/* Moves the cursor to the begin of the first line. */
 static void print_up(const Progress *p) {
         (void) putchar('\r');
         if (p->n_shown > 1)
@@ -56,7 +56,7 @@ void progress_end(Progress *p) {
         (void) fflush(stdout);
 }
 
-/* Adds a line. If the text is that of a previous line, it keeps the time of that line. */
+/* Adds a line. A line that had the same text before keeps its start time. Returns 0 or -ENOMEM. */
 static int add_line(Progress *p, const Progress *before, const char *text) {
         ProgressLine line = { .since = clock_usec(CLOCK_MONOTONIC) };
         int r = ARRAY_RESERVE(p->lines, p->n);
@@ -106,7 +106,8 @@ const char *progress_until(uint64_t deadline, char buf[static PROGRESS_TIME_MAX]
         return buf;
 }
 
-/* Prints a line; cuts the text so that the suffix fits. A character has at least as many bytes as columns. */
+/* Prints a line, and cuts the text so that the suffix fits. Cuts by bytes: a character has at least as many bytes as
+ * columns. */
 static void print_line(const char *text, const char *suffix, size_t columns) {
         const size_t used = strlen(suffix);
         size_t n = strnlen(text, columns > used ? columns - used : 0);
@@ -116,7 +117,7 @@ static void print_line(const char *text, const char *suffix, size_t columns) {
         printf("%.*s%s" ERASE_LINE, (int) n, text, used < columns ? suffix : "");
 }
 
-/* Formats "  12 s"; "" while the time is short. Returns when the text changes next. */
+/* Formats how long a line exists, as "  12 s"; "" for a short time. Returns when the text will change next. */
 static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_MAX]) {
         const uint64_t sec = (now - since) / SECOND;
 
@@ -126,8 +127,8 @@ static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_
         return since + MAX(sec + 1, DELAY_SEC) * SECOND;
 }
 
-/* Returns the size of the terminal without the last column, which stays empty: terminals differ in how they handle a
- * character there. */
+/* Returns the size of the terminal without its last column. That stays empty, because terminals differ in what they do
+ * after a character there. */
 static struct winsize size_of_terminal(void) {
         struct winsize size = { 0 };
 
@@ -136,7 +137,7 @@ static struct winsize size_of_terminal(void) {
                                   .ws_col = (size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT) - 1 };
 }
 
-/* Prints the lines of the devices: as many as fit above the last line. */
+/* Prints the lines of devices, as many as fit above the line of the steps. */
 static void print_devices(Progress *p, uint64_t now, struct winsize size) {
         const size_t room = size.ws_row - 1U;
         const size_t n = p->n <= room ? p->n : room - (room > 0);

@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends a word, quoted for any shell. */
+/* Appends a word to the command, quoted for any shell. Returns 0 or -ENOMEM. */
 static int append_word(char **command, const char *word) {
         _cleanup_free_ char *quoted = NULL;
         const char *rest = word, *quote;
@@ -51,7 +51,8 @@ static int report_file(const Args *args, const char *file, int r) {
         return r;
 }
 
-/* Makes the template's file standard input, and changes the option so that the node reads standard input. */
+/* Makes the file of --template standard input, and changes the option so that the verb on the node reads its standard
+ * input. */
 static int redirect_template(Args *args) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_close_ int fd = -1;
@@ -65,9 +66,10 @@ static int redirect_template(Args *args) {
         return 0;
 }
 
-/* Returns only on failure. */
+/* Replaces this process by ssh. Returns only on a failure. */
 static int become_ssh(const Args *args, const char *command) {
-        /* With a terminal on the node, the verb has the width and the colours of this terminal, and gets Ctrl-C. */
+        /* At a terminal, give the verb a terminal on the node too: with the width and the colours of this one, and with
+         * Ctrl-C. */
         if (isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO))
                 (void) execlp("ssh", "ssh", "-t", "-o", "LogLevel=ERROR", "--", args->text[OPTION_HOST], command, NULL);
         else
@@ -75,7 +77,7 @@ static int become_ssh(const Args *args, const char *command) {
         return report_errno(args, -errno, "Cannot run ssh");
 }
 
-/* Runs ssh with its standard output in a memfd. Returns the exit status, or a negative errno, reported. */
+/* Runs ssh, with output as its standard output. Returns the exit status, or a negative errno, reported. */
 static int run_ssh(const Args *args, const char *command, int output) {
         pid_t pid = fork();
         int status;
@@ -93,7 +95,7 @@ static int run_ssh(const Args *args, const char *command, int output) {
         return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
 
-/* Replaces the file with the output of the node; called when the output is complete. */
+/* Replaces the content of the file by the output of the node. Call it when the output is complete. */
 static int write_output(const Args *args, const char *file, int output) {
         _cleanup_close_ int fd = open(file, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
         _cleanup_free_ char *text = NULL;
@@ -108,7 +110,7 @@ static int write_output(const Args *args, const char *file, int output) {
         return r < 0 ? report_errno(args, r, "Cannot write the file") : 0;
 }
 
-/* Runs topology --svg. The file is only written when the node has made the picture. */
+/* Runs topology --svg on the node. Writes the file only when the node has made the whole picture. */
 static int run_svg(Args *args) {
         _cleanup_close_ int output = memfd_create("ssh", MFD_CLOEXEC);
         const char *file = args->text[OPTION_SVG];

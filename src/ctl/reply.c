@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Requesting and reading the daemon's JSON replies, and D-Bus properties as the same JSON. */
+/* Asks for the JSON replies of the daemon and reads them. Also reads D-Bus properties as the same JSON. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -95,9 +95,9 @@ const char *reply_element_cell(json_object *o, const char *key, size_t i) {
         return s ? s : "-";
 }
 
-/* Converts D-Bus properties to JSON. */
+/* D-Bus properties as JSON. */
 
-/* Converts "NumaNode" to "numa_node". */
+/* Converts the name of a property to a key: "NumaNode" to "numa_node". */
 static void format_key(const char *property, char *buf, size_t size) {
         size_t n = 0;
 
@@ -116,7 +116,7 @@ static json_object *class_value(uint32_t class) {
         return json_object_new_string(hex);
 }
 
-/* type: of an array, in a variant. */
+/* Enters an array inside a variant. type: D-Bus type of the array. */
 static int enter_array(sd_bus_message *msg, const char *type) {
         int r = sd_bus_message_enter_container(msg, SD_BUS_TYPE_VARIANT, type);
 
@@ -149,7 +149,8 @@ static int read_texts(sd_bus_message *msg, json_object **ret) {
         return r < 0 ? r : exit_array(msg);
 }
 
-/* Reads a value. "" and -1 become null, because D-Bus has no null. -ENODATA: a type that is left out. */
+/* Reads a value. "" and -1 become null, which D-Bus does not have. Returns 0 or a negative errno; -ENODATA: the type is
+ * one that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
         uint64_t t = 0;

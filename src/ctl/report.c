@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Error messages: sentences on stderr, or a JSON document on stdout. */
+/* Reports failures: as sentences on stderr, or as JSON documents on stdout. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -24,8 +24,8 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
-/* Replaces all non-ASCII and control characters of a message. They can come from an argument, a file name or a recorded
- * node; a terminal would interpret them, and JSON forbids them. */
+/* Replaces all control and non-ASCII characters of a message. They may come from an argument, a file name or a recorded
+ * node. A terminal would interpret control characters, and JSON forbids them. */
 static void sanitize(char *text) {
         if (!text || text_is_clean(text))
                 return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Turns POOL=COUNT and SLOT:ATTRIBUTES operands and request options into the a{sv} of Plan and Allocate. */
+/* Makes the request (a{sv}) of Plan and Allocate from the operands POOL=COUNT and SLOT:ATTRIBUTES, and from options. */
 #include <errno.h>
 
 #include "bus/names.h"
@@ -7,7 +7,8 @@
 #include "request.h"
 #include "util/strings.h"
 
-/* Sets the item: copies the name, which ends before `end`, and the text, which may be NULL. */
+/* Sets *ret to copies of the name, which ends before `end`, and of the text, which may be NULL. Returns 0 or -ENOMEM,
+ * reported. */
 static int item_set(const Args *args, const char *name, const char *end, const char *text, RequestItem *ret) {
         ret->name = strndup(name, (size_t) (end - name));
         ret->text = text ? strdup(text) : NULL;
@@ -30,8 +31,8 @@ static int parse_pool_count(const Args *args, const char *word, RequestItem *ret
         return item_set(args, word, equals, NULL, ret);
 }
 
-/* Checks for "eth-vf0:mac=02:00:00:00:00:01,vlan=100". A pool name has no colon, so a colon before "=" ends the name of
- * a slot. */
+/* Returns true for attributes of a slot: "eth-vf0:mac=02:00:00:00:00:01,vlan=100". In POOL=COUNT there is no ':' before
+ * '=', because a pool name has none. */
 static bool is_slot_attributes(const char *word) {
         return word[strcspn(word, ":=")] == ':';
 }
@@ -45,7 +46,7 @@ static int parse_slot_attributes(const Args *args, const char *word, RequestItem
         return item_set(args, word, colon, colon + 1, ret);
 }
 
-/* Parses "mpi=256M" or, with pages of 2M, "mpi=1G:2M". */
+/* Parses a shared memory region: "mpi=256M", or with pages of 2 MiB "mpi=1G:2M". */
 static int parse_region(const Args *args, const char *word, RequestItem *ret) {
         const char *equals = strchr(word, '='), *colon = equals ? strchr(equals, ':') : NULL;
         _cleanup_free_ char *size = NULL;
@@ -61,7 +62,7 @@ static int parse_region(const Args *args, const char *word, RequestItem *ret) {
         return item_set(args, word, equals, NULL, ret);
 }
 
-/* Parses "gpu=0000:13:00.0". */
+/* Parses where to take a device: "gpu=0000:13:00.0". */
 static int parse_place(const Args *args, const char *word, RequestItem *ret) {
         const char *equals = strchr(word, '=');
 
@@ -78,9 +79,9 @@ static int parse_host_node(const Args *args, const char *word, RequestItem *ret)
 
 static const struct {
         const char *key;
-        const char *array, *element; /* D-Bus types */
+        const char *array, *element; /* D-Bus types of the list and of an item */
         int (*parse)(const Args *args, const char *word, RequestItem *ret);
-        Option option; /* the option whose values are the items; 0: the items are operands */
+        Option option; /* option whose values are the items; 0: operands */
 } request_lists[] = {
         [REQUEST_LIST_DEVICES] = { REQUEST_KEY_DEVICES, "a(su)", "(su)", parse_pool_count },
         [REQUEST_LIST_VFS] = { REQUEST_KEY_VFS, "a{ss}", "{ss}", parse_slot_attributes },
@@ -175,7 +176,7 @@ static int append_list(const RequestItems *items, RequestList list, sd_bus_messa
 typedef struct RequestOption {
         Option option;
         const char *key;
-        char type; /* D-Bus type of the value */
+        char type; /* D-Bus type of the value of the option */
 } RequestOption;
 
 static const RequestOption request_options[] = {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Turns the POOL=COUNT and SLOT:ATTRIBUTES operands and the options of a request into the a{sv} of Plan and Allocate.
- * Only types are checked here; the daemon checks the values. */
+/* Makes the request (a{sv}) of Plan and Allocate from the operands POOL=COUNT and SLOT:ATTRIBUTES, and from options.
+ * Checks only the types; the daemon checks the values. */
 
 #include "client.h"
 
-/* An element of a list of the request, such as gpu=2, mpi=1G:2M or gpu=0000:13:00.0. */
+/* An item of a list of the request, such as gpu=2, mpi=1G:2M or gpu=0000:13:00.0. */
 typedef struct RequestItem {
         char *name, *text;
         uint64_t numbers[2];
 } RequestItem;
 
-/* Keys whose values are lists. */
+/* The keys of the request whose values are lists. */
 typedef enum RequestList {
         REQUEST_LIST_DEVICES,
         REQUEST_LIST_VFS,
@@ -27,11 +27,11 @@ typedef struct RequestItems {
         size_t n[_REQUEST_LIST_MAX];
 } RequestItems;
 
-/* Parses --shared-memory, --at, --host-nodes and the operands, starting with operand number first. 0, EXIT_USAGE or a
- * negative errno; both errors are reported. The caller frees *ret with request_items_done(). */
+/* Parses --shared-memory, --at, --host-nodes, and the operands from number first on. The caller frees *ret with
+ * request_items_done(). Returns 0, EXIT_USAGE or a negative errno; both failures were reported. */
 int request_items_parse(const Args *args, size_t first, RequestItems *ret);
 void request_items_done(RequestItems *r);
 #define _cleanup_request_items_ _cleanup_(request_items_done)
 
-/* Appends the name, unless it is NULL, and the request to a call. 0 or a negative errno, reported. */
+/* Appends to a call the name (unless it is NULL) and the request. Returns 0 or a negative errno, reported. */
 int request_append(const Args *args, const char *name, const RequestItems *items, sd_bus_message *call);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl sriov: lists the PFs or the VFs of one PF, or starts a job that changes their number and follows that
- * job. */
+/* passthroughctl sriov: lists the PFs, or the VFs of one PF; or starts a job that changes the number of VFs, and
+ * follows the job. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -39,7 +39,8 @@ static bool is_pf(json_object *device) {
         return streq_ptr(reply_text(device, "type"), "pf");
 }
 
-/* Lists the pools of the PF and its VFs: "gpu,vgpu". The caller frees; NULL without a pool or when out of memory. */
+/* Lists the pools of the PF and of its VFs: "gpu,vgpu". The caller frees; NULL when there is none, or when out of
+ * memory. */
 static char *list_pools(json_object *node, json_object *pf) {
         const char *address = reply_cell(pf, "address");
         _cleanup_free_ char *text = NULL;
@@ -126,7 +127,7 @@ static int show(Client *c, const char *address) {
         if (r < 0)
                 return r;
         pf = json_find(member(node, "devices"), "address", address);
-        /* The reply lacks this device: ask the daemon for it, to report the daemon's error. */
+        /* The reply lacks this device. Ask for it by itself, because the daemon's error says why. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
                 return r < 0 ? r

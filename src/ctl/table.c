@@ -8,7 +8,7 @@
 #include "table.h"
 #include "view.h"
 
-/* Returns whether to use colours: NO_COLOR disables them when it is not empty (https://no-color.org/). */
+/* Returns true when colours may be used. A NO_COLOR that is not empty forbids them (https://no-color.org/). */
 static bool wants_colour(void) {
         const char *no_colour = getenv("NO_COLOR");
 
@@ -21,7 +21,8 @@ bool table_is_narrow(void) {
         return isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 }
 
-/* Returns the columns of a byte of UTF-8. libsmartcols prints a byte that the locale does not have as \xc3. */
+/* Returns how many columns a byte of UTF-8 adds. If the locale lacks the character, libsmartcols prints each byte as
+ * \xc3. */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
                 return 1;
@@ -36,9 +37,9 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
         return columns;
 }
 
-/* Ends the line at the last space, or else the last comma, with which it fits into the column. Returns the next line,
- * NULL at the end. libsmartcols 2.41 also calls this to measure the text, before the column has a width; the whole text
- * then counts as one line. */
+/* Ends the line at the last space, or else at the last comma, with which it fits into the column. Returns the begin of
+ * the next line; NULL at the end. libsmartcols 2.41 also calls this before the column has a width, to measure the text.
+ * Then the whole text counts as one line. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
         char *space = NULL, *comma = NULL;
@@ -61,8 +62,8 @@ static char *next_line(const struct libscols_column *column, char *data, void *u
         return NULL;
 }
 
-/* Returns whether the column is wrapped: only on a terminal, because libsmartcols since 2.40 narrows such a column on
- * other outputs too. */
+/* Returns true when the column is wrapped. That is only on a terminal, because since 2.40 libsmartcols narrows such a
+ * column for other outputs too. */
 static bool is_wrapped(const Column *c) {
         return c->wrapped && isatty(STDOUT_FILENO);
 }
@@ -70,7 +71,7 @@ static bool is_wrapped(const Column *c) {
 static int column_flags(const Column *c) {
         bool hidden = c->wide && table_is_narrow();
 
-        /* libsmartcols before 2.40 narrows a column with a wrap function only if the column may also be truncated. */
+        /* SCOLS_FL_TRUNC: before 2.40 libsmartcols does not narrow a column with a wrap function without it. */
         return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |
                (is_wrapped(c) ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }
@@ -107,7 +108,8 @@ void table_add(Table *t, const char *const *cells) {
         (void) table_add_below(t, NULL, NULL, cells);
 }
 
-/* Sets a cell to the value of a member; elements of an array are separated by spaces. */
+/* Sets a cell to the value of the column's member in o. Elements of an array are separated by spaces. Returns 0 or a
+ * negative errno. */
 static int set_cell(struct libscols_line *line, size_t i, json_object *o, const Column *column) {
         const char *key = column->key;
         _cleanup_free_ char *words = NULL;

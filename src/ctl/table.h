@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables and trees on stdout, drawn by libsmartcols. Columns are cut or wrapped, to page_width(), only on a terminal.
- * If adding a row fails, table_print() reports it. */
+/* Tables and trees on standard output, drawn by libsmartcols. On a terminal, columns are cut or wrapped so that the
+ * table has page_width(). If a row cannot be added, table_print() reports that. */
 
 #include <libsmartcols.h>
 
@@ -11,41 +11,42 @@
 
 typedef struct Column {
         const char *name;
-        const char *key;                 /* key of the member that table_add_object() shows */
+        const char *key;                 /* key of the member that table_add_object() puts into the cell */
         char *(*text)(json_object *row); /* if key is NULL: makes the cell for table_add_object(), which frees it */
-        bool right;                      /* align right, for numbers */
-        bool cut;                        /* the column may be cut when the terminal is too narrow */
-        bool wrapped;                    /* the last column, with sentences, may be wrapped then */
-        bool wide;                       /* the column is left out on a terminal of less than 100 columns */
-        bool tree;                       /* the branches of table_add_below() are in this column */
+        bool right;                      /* align to the right, for numbers */
+        bool cut;                        /* may be cut if the terminal is too narrow */
+        bool wrapped;                    /* may be wrapped then: the last column, with sentences */
+        bool wide;                       /* left out on a terminal of less than 100 columns */
+        bool tree;                       /* has the branches of table_add_below() */
 } Column;
 
 typedef struct Table {
         struct libscols_table *scols;
         const Column *columns;
-        size_t n; /* rows */
+        size_t n; /* number of rows */
         bool failed;
 } Table;
 
-/* Returns whether standard output is a terminal of less than 100 columns. */
+/* Returns true when standard output is a terminal of less than 100 columns. */
 bool table_is_narrow(void);
 
-/* Begins a table with n columns, which must outlive it. The caller calls table_done(). */
+/* Begins a table with n columns, which must outlive the table. The caller calls table_done(). */
 void table_init(Table *t, const Column *columns, size_t n);
 void table_done(Table *t);
 #define _cleanup_table_ _cleanup_(table_done)
 
-/* Adds a row. cells: one string for each column, copied; NULL when out of memory. */
+/* Adds a row. cells: a string for each column, copied. A string that is NULL, because memory for it ran out, is a
+ * failure. */
 void table_add(Table *t, const char *const *cells);
-/* Adds a row with the members of the object, by the keys of the columns. */
+/* Adds a row with those members of the object that are the keys of the columns. */
 void table_add_object(Table *t, json_object *o);
-/* As table_add(), for a row below another row of a tree. above: NULL for a row at the root. colour: a name or an escape
- * sequence that libsmartcols accepts, or NULL. Returns the row, which the table owns; NULL on failure. */
+/* As table_add(), for a tree. above: the row below which the row is; NULL: at the root. colour: a name or an escape
+ * sequence for libsmartcols, or NULL. Returns the row, which the table owns; NULL on a failure. */
 struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
                                       const char *const *cells);
-/* Prints the table. If it has no rows, prints the sentence empty (unless NULL) on stderr instead. 0 or a negative
- * errno, reported. */
+/* Prints the table. If it has no rows, prints the sentence empty (if not NULL) on stderr instead. Returns 0 or a
+ * negative errno, reported. */
 int table_print(Table *t, const Args *args, const char *empty);
 
-/* Prints a table with a row for each object of the array, as table_add_object() and table_print(). */
+/* Prints a table with a row for each object of the array, as table_add_object() and table_print() do. */
 int table_print_array(const Args *args, const Column *columns, size_t n, json_object *array, const char *empty);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology --matrix: the distances between GPUs and NICs, as the daemon reports them. */
+/* passthroughctl topology --matrix: prints the distances between GPUs and NICs that the daemon reports. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -38,7 +38,8 @@ static const Item *find_item(const Items *items, const char *address) {
         return NULL;
 }
 
-/* The matrix has these kinds in this order, each with its label. A daemon of another version may have other kinds. */
+/* The kinds of devices in the matrix, in its order, and the label of each. A daemon of another version may have other
+ * kinds. */
 static const char *const kind_table[] = { "gpu", "accelerator", "nic" };
 static const char *const labels[] = { "GPU", "ACC", "NIC" };
 
@@ -144,7 +145,8 @@ static size_t cell_width(const Members *m) {
         return MAX(m->label_width, WORD_WIDTH);
 }
 
-/* Prints rows of cells. Without the affinity columns, the last cell of a row has no spaces after it. */
+/* Prints the columns from index first to end, and with affinity the two columns about affinity. Without these, the last
+ * cell of a row has no spaces after it. */
 static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end, bool affinity) {
         int label = (int) m->label_width, width = (int) cell_width(m), cpus = (int) m->cpus_width;
 
@@ -166,8 +168,8 @@ static void print_columns(const Members *m, json_object *matrix, size_t first, s
         putchar('\n');
 }
 
-/* Prints several blocks when not all columns fit, each with only GPUs, only other accelerators or only NICs. The
- * affinity columns end the last block, or are a block of their own. */
+/* Prints the matrix, in several blocks when not all columns fit. Each block then has columns of one kind of devices.
+ * The columns about affinity are at the end of the last block, or are a block by themselves. */
 static void print_blocks(const Members *m, json_object *matrix) {
         size_t width = page_width(), each = cell_width(m) + 1, affinity = 1 + m->cpus_width + 1 + strlen(NUMA_AFFINITY),
                first = 0, end;
@@ -265,7 +267,7 @@ int matrix_print(const Args *args, json_object *node) {
         return 0;
 }
 
-/* Notes below the matrix: pairs without direct peer-to-peer access, which the distance does not show. */
+/* The notes below the matrix: pairs without direct peer-to-peer access, which the distance does not tell. */
 
 bool pair_is_redirected(json_object *pair) {
         return pair && streq_ptr(reply_text(member(pair, "path"), "peer_to_peer"), "redirected");

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Draws root complexes, switches and devices as nested boxes. All VFs of a PF share one box in the PF's box. */
+/* Draws root complexes, switches and devices as nested boxes. The box of a PF has one box for all its VFs. */
 #include <stdio.h>
 
 #include "topology-svg.h"
 #include "util/strings.h"
 #include "view.h"
 
-#define COLUMN_MIN 300 /* boxes are at least as wide */
-#define HEADER     22  /* height of the title of a box with boxes inside */
+#define COLUMN_MIN 300 /* the least width of a box */
+#define HEADER     22  /* height of the title in a box with other boxes inside */
 #define CARD_LEFT  14
-#define CARD_BELOW 8 /* space below the last baseline */
-#define BELOW      8 /* gap below and between boxes */
+#define CARD_BELOW 8 /* space below the last line of text */
+#define BELOW      8 /* space below a box and between boxes */
 #define INSET      8
 #define LINE       15
-/* Bridges below this depth are not nested, because the boxes would be too narrow. */
+/* Below this depth a bridge has no box for the devices below it, because the boxes would be too narrow. */
 #define DEPTH_MAX  5U
 
 const Font svg_title = { 20, true, ALIGN_LEFT, "#1f2328" };
@@ -45,8 +45,8 @@ static bool is_allocated(const Item *vfs) {
         return false;
 }
 
-/* Returns the height of the VFs' box: one line for their number and states; a second line if allocations have some of
- * them. */
+/* Returns the height of the box of the VFs. It has a line for their number and states, and if allocations have some of
+ * them, another line. */
 static int vfs_height(const Item *vfs) {
         return is_allocated(vfs) ? 2 * LINE + 6 : LINE + 4;
 }
@@ -79,7 +79,8 @@ static void draw_title(Drawing *d, const Item *item, const char *state, const ch
                       driver ? ", driver " : "", driver ? driver : "");
 }
 
-/* Returns name and link: "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". Spaces in the link do not break a line. */
+/* Returns the device's name and link: "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". A line does not break within the
+ * link. The caller frees; NULL when out of memory. */
 static char *name_and_link(json_object *device) {
         _cleanup_free_ char *name = device_short_name(device), *link = view_link_short(device), *text = NULL;
 
@@ -93,7 +94,7 @@ static char *name_and_link(json_object *device) {
         return TAKE_PTR(text);
 }
 
-/* Places the lines of a card: address, name and link, state. The name is wrapped. Returns their height. */
+/* Places the text of a card: the address, name and link, which are wrapped, and the state. Returns the height. */
 static int place_lines(Drawing *d, const Item *item, Spot s) {
         _cleanup_free_ char *name = name_and_link(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
@@ -119,7 +120,7 @@ static int place_lines(Drawing *d, const Item *item, Spot s) {
         return y + CARD_BELOW;
 }
 
-/* Draws a card. lines: the height of its text; height: that of the card with the box of its VFs. */
+/* Draws the card of a device. lines: height of its text; height: of the whole card, with the box of its VFs. */
 static void draw_card(Drawing *d, const Item *item, int lines, int height, Spot s) {
         const char *state = reply_cell(item->device, "state");
         const UseLook *look = &svg_use_looks[use_from_state(state)];
@@ -149,7 +150,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = HEADER + place_list(d, item->child, depth + 1, (Spot) { .width = s.width - 2 * INSET });
 
         if (s.draw) {
-                /* Draws the box of a bridge, with its kind and address. */
+                /* The box of a bridge has its kind and its address as the title. */
                 picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &bridge_look);
                 picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
                              item->is_bridge ? bridge_word(item) : "device", item->address);
@@ -158,7 +159,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return height + BELOW;
 }
 
-/* Places the devices below a bridge under it instead of in its box. */
+/* Places a bridge as a device, and the devices below the bridge under it. Returns the height. */
 static int place_flat(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = place_device(d, item, s);
 
@@ -171,7 +172,7 @@ static int place_item(Drawing *d, const Item *item, unsigned depth, Spot s) {
         return depth < DEPTH_MAX ? place_bridge(d, item, depth, s) : place_flat(d, item, depth, s);
 }
 
-/* Places the items one below the other. */
+/* Places the items one below the other. Returns the height. */
 static int place_list(Drawing *d, const Item *list, unsigned depth, Spot s) {
         int height = 0;
 
@@ -204,7 +205,7 @@ static int place_root(Drawing *d, const Item *root, bool wide, Spot s) {
         return height + BELOW;
 }
 
-/* Returns the root complex with devices in the current section, if there is exactly one; otherwise NULL. */
+/* Returns the only root complex that has devices in the current section; NULL when there are several, or none. */
 static const Item *only_root(const Items *items) {
         const Item *found = NULL;
 
@@ -224,7 +225,7 @@ int svg_devices(Drawing *d, int64_t section, Spot s) {
 
         items_link(&d->items, section, d->all);
         only = only_root(&d->items);
-        /* A single root complex takes the full width. */
+        /* A single root complex gets the full width. */
         if (only && only->child->next)
                 return place_root(d, only, true, s);
         for (size_t i = 0; i < d->items.n_roots; i++)

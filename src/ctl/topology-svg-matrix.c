@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Draws the matrix of distances as a table of coloured words, with a legend and notes on peer-to-peer access. */
+/* Draws the matrix of distances: a table of coloured words, its legend, and notes on peer-to-peer access. */
 #include <stdio.h>
 
 #include "topology-svg.h"
@@ -10,10 +10,10 @@
 #define CELL_WIDTH  44
 #define CELL_HEIGHT 20
 #define NUMA_WIDTH  100
-#define DIGIT_WIDTH 7 /* upper estimate for a digit of a list of CPUs */
+#define DIGIT_WIDTH 7 /* width of a digit in a list of CPUs, an upper estimate */
 #define LINE        17
 #define NOTES_WIDTH 320
-#define NOTE_WIDTH  604 /* a column of notes */
+#define NOTE_WIDTH  604 /* width of a column of notes */
 
 static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
 static const Font head_font = { 10, true, ALIGN_MIDDLE, "#1f2328" };
@@ -32,7 +32,7 @@ static const char *colour_of(const char *word) {
         return "#eaeef2";
 }
 
-/* Returns the pair of these two devices, in either order; NULL when the document has none. */
+/* Returns the pair of these two devices, in either order; NULL when the matrix has none. */
 static json_object *pair_of(json_object *matrix, const Member *a, const Member *b) {
         for (size_t i = 0; i < member_length(matrix, "pairs"); i++) {
                 json_object *pair = member_at(matrix, "pairs", i);
@@ -58,7 +58,7 @@ static int cpus_width(const Members *m) {
         return (int) m->cpus_width * DIGIT_WIDTH + 16;
 }
 
-/* Draws the columns that nvidia-smi topo -m has after the distances. */
+/* Draws the cells about affinity in a row, which nvidia-smi topo -m also has after the distances. */
 static void draw_affinity(Drawing *d, const char *cpus, const char *numa, const Font *font, int x, int y) {
         int width = cpus_width(&d->members);
 
@@ -86,7 +86,7 @@ static void draw_table(Drawing *d, Spot s) {
 }
 
 static int place_words(Drawing *d, Spot s) {
-        /* Skip "X", the distance of a device to itself: its cell is empty. */
+        /* Leave out the word "X", the distance of a device to itself, because such a cell stays empty. */
         for (size_t i = 1; s.draw && i < DISTANCE_WORDS; i++) {
                 int y = s.y + ((int) i - 1) * (CELL_HEIGHT + 2);
 
@@ -105,7 +105,7 @@ static int place_line(Drawing *d, const char *text, Spot s) {
                4;
 }
 
-/* Places the pairs without direct peer-to-peer access. */
+/* Places the notes on pairs without direct peer-to-peer access. Returns the height. */
 static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
         Columns c = columns_of(s, NOTE_WIDTH, SVG_GAP);
 
@@ -121,7 +121,7 @@ static int place_pairs(Drawing *d, const Notes *notes, Spot s) {
         return columns_height(&c);
 }
 
-/* Places the legend, and the pairs without direct peer-to-peer access. */
+/* Places the legend and then the notes. Returns the height. */
 static int place_notes(Drawing *d, Spot s) {
         _cleanup_notes_ Notes notes;
         int at = place_words(d, s);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key of the colours, the NUMA
+/* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key to the colours, the NUMA
  * nodes in two columns, and the matrix. */
 #include <errno.h>
 #include <inttypes.h>
@@ -16,7 +16,7 @@
 #define LABEL_WIDTH   104
 #define BAR_WIDTH     120
 #define BAR_HEIGHT    12
-#define SECTION_SLACK 6 /* of the gap below the last box */
+#define SECTION_SLACK 6 /* the gap below the last box is smaller by this */
 
 static const Look section_look = { "#ffffff", "#57606a", 8 };
 static const Look bar_look = { "#ffffff", "#8c959f", 0 };
@@ -73,7 +73,7 @@ static void draw_bar(Picture *p, const Gauge *g, int x, int y) {
         }
 }
 
-/* The gauges, each a label, a bar and a text. */
+/* Places the gauges, each with a label, a bar and a text. Returns the height. */
 static int place_gauges(Drawing *d, json_object *node, Spot s) {
         int x = s.x + LABEL_WIDTH + BAR_WIDTH + 12, at = 0;
         Gauge gauges[GAUGES_MAX];
@@ -94,7 +94,7 @@ static int place_gauges(Drawing *d, json_object *node, Spot s) {
         return at;
 }
 
-/* Places text that is wrapped, not cut. */
+/* Places text, which is wrapped and not cut. Returns the height. */
 static int place_paragraph(Drawing *d, const char *text, const Font *font, Spot s) {
         return picture_paragraph(&d->picture, s.x, s.y + 11, s.width, LINE - 4, font, text, s.draw) * (LINE - 4) + 4;
 }
@@ -116,7 +116,7 @@ static int place_distances(Drawing *d, json_object *node, const char *id, Spot s
         return text ? place_paragraph(d, text, &svg_dim, s) : 0;
 }
 
-/* Places the head of the box: name, CPUs, and distances to the other nodes. */
+/* Places the head of a NUMA node: its name, its CPUs, and the distances to other nodes. Returns the height. */
 static int place_head(Drawing *d, json_object *node, Spot s) {
         char id[24], package[40] = "";
         int at = HEAD;
@@ -143,7 +143,7 @@ static int place_offers(Drawing *d, int64_t section, Spot s) {
         return LINE + 4;
 }
 
-/* Places the content of a section in its box. */
+/* Places what is in the box of a section. node: the NUMA node of the section, or NULL. Returns the height. */
 static int place_content(Drawing *d, json_object *node, int64_t section, Spot s) {
         char title[SECTION_TITLE_MAX];
         int at = 28;
@@ -157,7 +157,8 @@ static int place_content(Drawing *d, json_object *node, int64_t section, Spot s)
         return at + svg_devices(d, section, svg_below(s, at));
 }
 
-/* Places the box of a section, as high as its content. node: a NUMA node; NULL: another section. */
+/* Places the box of a section, which is as high as its content. node: the NUMA node of the section, or NULL. Returns
+ * the height. */
 static int place_section(Drawing *d, json_object *node, int64_t section, Spot s) {
         int width = s.width - 2 * SVG_PAD, height = place_content(d, node, section, (Spot) { .width = width });
 
@@ -189,7 +190,7 @@ static int place_nodes(Drawing *d, int y) {
         return y + columns_height(&c);
 }
 
-/* Places the devices that are on none of these nodes. */
+/* Places the sections that are no NUMA nodes. Returns the y below them. */
 static int place_others(Drawing *d, int width, int y) {
         int64_t section = INT64_MIN;
 
@@ -211,7 +212,7 @@ static void draw_key(Picture *p, int x, int y) {
         }
 }
 
-/* Sets the title: the node of --node, else this host. */
+/* Formats the title of the page. It has the name of the recorded node (--node), else of this host. */
 static void name_node(const Args *args, char name[static TITLE_MAX]) {
         const char *node = args->text[OPTION_NODE];
 
@@ -229,7 +230,7 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-/* Returns the width of the sections: that of one NUMA node, if there is only one section. */
+/* Returns the width of all sections together: of one NUMA node if it is the only section, else of two columns. */
 static int sections_width(Drawing *d) {
         int64_t section = INT64_MIN;
 
@@ -305,7 +306,7 @@ int svg_print(const Args *args, json_object *node) {
                         count_devices(&d.items));
         name_node(args, name);
         draw_page(&d, name, &width, &height);
-        /* main() reports a failure to write to standard output. */
+        /* A failure to write to standard output is reported by main(). */
         if (streq(file, "-")) {
                 r = picture_write(&d.picture, stdout, width, height, name);
                 return r == -ENOMEM ? report_errno(args, r, "Cannot draw") : 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The devices of a node as sections with a tree each. Bridges above a single child are left out; the VFs of a PF share
- * one line. */
+/* The sections of a node, each with its devices as a tree. A bridge above a single child is left out, and the VFs of a
+ * PF share one line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -101,7 +101,7 @@ char *gauge_text(const Gauge *g) {
         return TAKE_PTR(text);
 }
 
-/* Adds the nodes at this distance to *ret. Returns the next larger distance; INT64_MAX: there is none. */
+/* Adds the nodes at this distance to *ret. Returns the next larger distance; INT64_MAX when there is none. */
 static int64_t nodes_at(json_object *distances, const char *id, int64_t distance, CpuSet *ret) {
         int64_t next = INT64_MAX;
 
@@ -224,14 +224,14 @@ const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]) {
         return buf;
 }
 
-/* The devices of one NUMA node as a tree. Bridges above a single child are left out; the VFs of a PF share one line. */
+/* The devices of one section as a tree. */
 
 static const Column columns[] = {
         { "DEVICE", .tree = true },    { "POOL" }, { "STATE" },
         { "ALLOCATION", .cut = true }, { "PCIE" }, { "NAME", .cut = true },
 };
 
-/* Deeper than any real machine; devices below this depth are not drawn. */
+/* Devices below this depth are not drawn. No real machine has so many bridges above a device. */
 #define DEPTH_MAX 64U
 
 static int64_t section_of(json_object *device) {
@@ -242,16 +242,16 @@ static int64_t section_of(json_object *device) {
         return JSON_READ_INTEGER(device, "numa_node", INT64_MAX, &node) >= 0 ? node : SECTION_UNKNOWN;
 }
 
-/* Finds the parent of a device. Devices are listed depth first, so it is the previous device or one of its
- * ancestors. */
+/* Returns the item above a device, which has this address. Devices are listed depth first, so the item is the previous
+ * one or one of its ancestors. NULL: the device is on a root bus. */
 static Item *find_above(Item *previous, const char *address) {
         while (previous && address && !streq(previous->address, address))
                 previous = previous->above;
         return address ? previous : NULL;
 }
 
-/* Finds the root complex of a device on a root bus; adds one when its "root" differs from that of the last root
- * complex. */
+/* Returns the root complex of the item. Devices are listed by root complex, so for a device on a root bus it is the
+ * last one, or if the device's "root" differs from it, a new one. */
 static Item *find_root(Items *items, const Item *item) {
         Item *last = items->n_roots > 0 ? &items->roots[items->n_roots - 1] : NULL;
         const char *name = reply_text(item->device, "root");
@@ -293,7 +293,7 @@ void items_done(Items *items) {
         free(items->roots);
 }
 
-/* Returns true when all items in the list are functions of one slot. */
+/* Returns true when all items of the list are functions of one slot. */
 static bool is_one_card(const Item *first) {
         size_t n = strcspn(first->address, ".");
 
@@ -309,7 +309,7 @@ static bool is_of_interest(const Item *item) {
                 !streq_ptr(reply_text(item->device, "state"), "host"));
 }
 
-/* Prepends a list of items, in its order, to the children. */
+/* Puts a list of items in front of the children of above. The order of the list stays. */
 static void prepend_children(Item *above, Item *list) {
         Item *last = list;
 
@@ -319,7 +319,7 @@ static void prepend_children(Item *above, Item *list) {
         above->child = list;
 }
 
-/* The items are linked in reverse order, so that the children of a bridge are linked before the bridge. */
+/* This goes through the items backwards, so that the children of a bridge are linked before the bridge. */
 void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;
@@ -382,7 +382,7 @@ static struct libscols_line *add_device_line(Table *t, struct libscols_line *abo
                 (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
-/* Counts the VFs in that state that are in no allocation; write_holders() counts the others. */
+/* Counts the VFs in this state without an allocation. VFs with an allocation are named by vfs_holders(). */
 static size_t count_state(const Item *vfs, const char *state) {
         size_t n = 0;
 
@@ -400,7 +400,7 @@ char *vfs_states(const Item *vfs) {
         for (const Item *vf = vfs; vf; vf = vf->next) {
                 const char *state = reply_text(vf->device, "state");
 
-                /* Name each state once, at its last VF. */
+                /* Name each state once, at the last VF in this state. */
                 if (!state || streq(state, "available") || reply_text(vf->device, "allocation") ||
                     count_state(vf->next, state) > 0)
                         continue;
@@ -458,7 +458,7 @@ const char *bridge_word(const Item *item) {
         return item->has_bridges ? "switch" : "bridge";
 }
 
-/* Adds a row without pool, state and allocation: a root complex, or a bridge without --all. */
+/* Adds a row that has no pool, state and allocation: of a root complex, or without --all of a bridge. */
 static struct libscols_line *add_bridge(Table *t, struct libscols_line *above, const char *label, const char *name) {
         return table_add_below(t, above, NULL, (const char *[]) { label, "", "", "", "", name });
 }
@@ -485,7 +485,8 @@ const char *root_name(const Item *root) {
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
 }
 
-/* Adds the row of a root complex. Without --all it also names the only bridge directly below it. */
+/* Adds the row of a root complex and the rows below it. Without --all, if only one bridge is directly below the root
+ * complex, the row also names that bridge. */
 static void add_root(Table *t, const Item *root, bool all) {
         const Item *only = root->child->next || !root->child->is_bridge || all ? NULL : root->child;
         char name[64] = "";

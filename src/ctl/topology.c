@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology: the NUMA nodes with their free CPUs and memory, and their devices as a tree. */
+/* passthroughctl topology: prints the NUMA nodes with their free CPUs and memory, and their devices as a tree. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static int print_distances(json_object *node, const char *id) {
         return r;
 }
 
-/* Prints the available devices of each pool in the section, and its tree. */
+/* Prints how many devices of each pool in the section are available, and then the tree of its devices. */
 static int print_devices(const Args *args, Items *items, int64_t section) {
         _cleanup_free_ char *text = NULL;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The verbs of a few lines, most of which are one call each. */
+/* Verbs with little code, most of which make one call. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -19,7 +19,7 @@
 #include "verbs.h"
 #include "view.h"
 
-/* rescan: has the daemon read the hardware again. */
+/* passthroughctl rescan: has the daemon read the hardware again. */
 int verb_rescan(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
         int r;
@@ -31,8 +31,8 @@ int verb_rescan(const Args *args) {
         return r < 0 ? r : document_print_done(args);
 }
 
-/* reload: the daemon reads its configuration again; prints which devices that withdrew, and the problems
- * found in it. */
+/* passthroughctl reload: has the daemon read its configuration again. Prints the problems of the configuration, and
+ * which devices are no longer offered because of them. */
 
 static int print_withdrawn(const Args *args, json_object *node) {
         json_object *o = json_object_new_object();
@@ -61,7 +61,7 @@ int verb_reload(const Args *args) {
         r = reply_ask(c, "Describe", NULL, NULL, &node);
         if (r < 0)
                 return r;
-        /* Print the effect first, then its causes. */
+        /* Print the effect first, and then the problems that caused it. */
         withdrawn = view_not_offered(node);
         for (size_t i = 0; i < member_length(node, "config_problems"); i++)
                 page_wrap(stderr, reply_element_cell(node, "config_problems", i), 0, 0);
@@ -70,7 +70,7 @@ int verb_reload(const Args *args) {
         return r < 0 ? r : withdrawn ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-/* release, accept and prepare: start a job of an allocation and follow that job; renew: its lease. */
+/* passthroughctl release, accept and prepare: start a job for an allocation, and follow it. renew: renews a lease. */
 
 static int run_job(const Args *args, const JobCall *call) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
@@ -116,7 +116,7 @@ int verb_renew(const Args *args) {
         return r < 0 ? r : document_print_done(args);
 }
 
-/* quarantine: lists the devices in quarantine, or with --clear ends the quarantine of a device. */
+/* passthroughctl quarantine: lists the devices in quarantine, or with --clear ends the quarantine of one device. */
 
 static const Column quarantine_columns[] = {
         { "ADDRESS", "address" },
@@ -125,7 +125,8 @@ static const Column quarantine_columns[] = {
         { "REASON", "reason", .wrapped = true },
 };
 
-/* Returns the quarantine entries of the device, or with NULL all entries. NULL when out of memory. */
+/* Returns the quarantine entries of the device; device NULL: of all devices. The caller frees; NULL when out of
+ * memory. */
 static json_object *select_quarantine(json_object *node, const char *device) {
         json_object *found = json_object_new_array();
 
@@ -177,7 +178,7 @@ int verb_quarantine(const Args *args) {
         return args_has(args, OPTION_CLEAR) ? watch_call(c, &clear, device, "s", device) : list_quarantine(c, device);
 }
 
-/* explain: whether a device is available; if not, the reason and the remedy. */
+/* passthroughctl explain: prints whether a device is available, and if not, why and what to do. */
 
 static const Column group_columns[] = { { "ADDRESS", "address" }, { "DRIVER", "driver" }, { "ROLE", "role" } };
 
@@ -216,8 +217,8 @@ int verb_explain(const Args *args) {
         return reply_show_device(args, args->operands[0], print_explanation);
 }
 
-/* suggest: prints a configuration for the machine of the daemon, or with --node for a recorded one. Without the daemon,
- * it examines this machine. */
+/* passthroughctl suggest: prints a configuration for the machine of the daemon, or of --node. If there is no daemon,
+ * for this machine. */
 
 int verb_suggest(const Args *args) {
         _cleanup_daemon_report_ DaemonReport daemon = { 0 };
@@ -233,7 +234,7 @@ int verb_suggest(const Args *args) {
         return EXIT_SUCCESS;
 }
 
-/* snapshot: writes this machine, or with --node a recorded one, to stdout as a .tree file. It does not need the
+/* passthroughctl snapshot: writes this machine, or the one of --node, to standard output as a .tree file, without the
  * daemon. */
 
 int verb_snapshot(const Args *args) {
@@ -246,7 +247,7 @@ int verb_snapshot(const Args *args) {
         return r < 0 ? report_errno(args, r, "Cannot record") : EXIT_SUCCESS;
 }
 
-/* passthroughctl cdi: prints the device nodes of an allocation as a document of CDI. */
+/* passthroughctl cdi: prints the device nodes of an allocation as a CDI document. */
 
 int verb_cdi(const Args *args) {
         _cleanup_(cleanup_client_free) Client *c = NULL;
@@ -267,9 +268,9 @@ int verb_cdi(const Args *args) {
         return 0;
 }
 
-/* passthroughctl show: all facts about one device or one allocation. */
+/* passthroughctl show: prints everything about one device or one allocation. */
 
-/* Prints that a ready allocation may be in use while the running domains are unknown. */
+/* Prints since when it is unknown which domains run, and why. A ready allocation may be in use then. */
 static void view_unknown(json_object *node) {
         json_object *libvirt = member(node, "libvirt");
         char time[DOCUMENT_TIME_MAX];
@@ -301,7 +302,7 @@ int verb_show(const Args *args) {
         const char *name = args->operands[0];
         int r;
 
-        /* The name of an allocation has no colon; a PCI address has one. */
+        /* A PCI address has a colon, and the name of an allocation has none. */
         if (strchr(name, ':'))
                 return reply_show_device(args, name, print_device);
         if (args_has(args, OPTION_NODE))
@@ -318,20 +319,20 @@ int verb_show(const Args *args) {
         allocation = json_find(member(node, "allocations"), "name", name);
         if (allocation)
                 return show_allocation(args, node, allocation);
-        /* The reply lacks this allocation: ask the daemon for it, to report the daemon's error. */
+        /* The reply lacks this allocation. Ask for it by itself, because the daemon's error says why. */
         r = client_ask(c, "GetAllocation", NULL, "s", name);
         return r < 0 ? r : report_failure(args, NULL, "'%s' has just appeared; run the command again.", name);
 }
 
-/* passthroughctl check: prints whether the node is ready for passthrough, and what is missing. It does not need the
- * daemon. */
+/* passthroughctl check: prints whether the node is ready for passthrough, and what it lacks. The daemon need not
+ * run. */
 
 enum {
         EXIT_WARNING = 1,
         EXIT_NOT_READY = 2
 };
 
-#define INDENT 24 /* indent of the message and the remedy */
+#define INDENT 24 /* columns before the message and the remedy */
 
 static void print_finding(json_object *finding) {
         const char *remedy = reply_text(finding, "remedy");
@@ -382,10 +383,10 @@ int verb_check(const Args *args) {
         return r < 0 ? EXIT_NOT_READY : r;
 }
 
-/* passthroughctl gres: prints the pools of the node as GRES for the files of Slurm. */
+/* passthroughctl gres: prints the pools of the node as generic resources (GRES) for Slurm. */
 
-/* Prints the lines for gres.conf and slurm.conf. slurmd finds no files for these devices, so each line of gres.conf has
- * CountOnly. slurmd exits when a name has two lines. */
+/* Prints the lines for gres.conf and slurm.conf. Each line of gres.conf has CountOnly, because slurmd would look for
+ * files of these devices, which do not exist. No name has two lines, because slurmd would exit. */
 static int print_text(const GresList *list, const char *gres) {
         printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
         for (size_t i = 0; i < list->n; i++) {

@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The verbs. Short ones are in verbs.c, the others have a file each. A verb returns an exit status or a negative errno,
- * after it has reported the error. It checks all of its arguments before it connects to the daemon.
- */
+/* The verbs. Verbs with little code are in verbs.c, each of the others has a file. A verb checks all its arguments
+ * before it connects to the daemon. It returns an exit status, or a negative errno, after it has reported the
+ * failure. */
 
 #include "options.h"
 
 typedef struct Verb {
         const char *name;
         int (*run)(const Args *args);
-        const char *arguments; /* the operands as shown by --help */
-        size_t min, max;       /* number of operands */
-        uint64_t options;      /* OPTION_BIT()s that the verb takes besides OPTIONS_GLOBAL */
+        const char *arguments; /* the operands, for --help */
+        size_t min, max;       /* the least and the largest number of operands */
+        uint64_t options;      /* OPTION_BIT()s of the options besides OPTIONS_GLOBAL */
         const char *help;      /* one line for --help */
         const OptionNote *notes;
-        const char *hint; /* text in the refusal of a surplus operand, in front of that operand; may be NULL */
+        const char *hint; /* text before a surplus operand when it is refused; NULL: none */
 } Verb;
 
-/* passthroughctl without a verb. */
+/* Runs passthroughctl without a verb. */
 int overview_run(const Args *args);
 
 int verb_check(const Args *args);
@@ -52,7 +51,7 @@ int verb_metrics(const Args *args);
 int verb_rescan(const Args *args);
 int verb_reload(const Args *args);
 
-/* --host: runs the verb on another node, by ssh. Files that the options name are read and written here; a file to write
- * keeps its content when the verb fails. This process becomes ssh if there is no such file. Returns the exit status, or
- * a negative errno, reported. */
+/* Runs the verb on the node of --host, by ssh. Files that the options name are read and written here, and a file to
+ * write keeps its content when the verb fails. Without such a file, this process becomes ssh. Returns the exit status,
+ * or a negative errno, reported. */
 int remote_run(const Args *args);

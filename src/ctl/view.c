@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Prints devices, allocations and plans as "Key: value" lines. */
+/* Prints devices, allocations and plans as lines of "Key: value". */
 #include <errno.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -27,7 +27,7 @@ void view_field(const char *key, const char *format, ...) {
         view_indented(key, KEY_WIDTH, text);
 }
 
-/* Prints a line about the device in a slot; the text begins with the padded name of the slot. */
+/* Prints a line about the device in a slot. The text must begin with the name of the slot, padded to SLOT_WIDTH. */
 static _printf_(2, 3) void view_slot(const char *key, const char *format, ...) {
         _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
 
@@ -57,7 +57,7 @@ char *view_kernel_names(json_object *device) {
         size_t n = member_length(device, key), shown = n;
         _cleanup_free_ char *text = NULL;
 
-        if (n == 0) /* "several" of folded VFs, or none */
+        if (n == 0) /* none; or VFs that share a row, with the text "several" */
                 return strdup(json_object_is_type(member(device, key), json_type_string) ? reply_cell(device, key)
                                                                                          : "-");
         if (n > KERNEL_NAMES_MAX && table_is_narrow())
@@ -182,7 +182,7 @@ void view_read_only(json_object *node) {
                 page_wrap(stderr, why, 0, 0);
 }
 
-/* Adds "0000:83:00.1 and 3 more of pool 'ib-vf'", for all devices of the pool of the device at index first. */
+/* Adds the devices of the pool of device `first`: "0000:83:00.1 and 3 more of pool 'ib-vf'". Returns 0 or -ENOMEM. */
 static int add_pool(char **text, json_object *node, size_t first) {
         json_object *d = member_at(node, "withdrawn", first);
         const char *pool = reply_cell(d, "pool");
@@ -230,8 +230,8 @@ bool view_not_offered(json_object *node) {
         return withdrawn || none;
 }
 
-/* Returns the isolation of a device. Its member "acs" is ACS of the function itself, against other functions of its
- * card; "isolated" covers the ports above it. */
+/* Returns whether peers can reach the device. Its member "acs" is about the device's own ACS, towards functions of its
+ * card; its member "isolated" is about the ports above it. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
 
@@ -416,7 +416,7 @@ void view_services(json_object *a) {
         }
 }
 
-/* Cells without CPUs and memory, for the memory of GPUs. */
+/* Prints the guest NUMA nodes for the memory of GPUs, which have no CPUs and no other memory. */
 static void view_memory_cells(json_object *a) {
         for (size_t i = 0; i < member_length(a, "devices"); i++) {
                 json_object *d = member_at(a, "devices", i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Short texts for people: lists of CPUs, names of devices, and the PCI path between two devices. */
+/* Short texts for people: lists of CPUs, names of devices, and the PCI paths between two devices. */
 
 #include "words.h"
 
@@ -9,13 +9,13 @@
 #include "util/strings.h"
 #include "view.h"
 
-/* CPUs with equal gaps between them: first, first + step, ..., last. */
+/* A run of CPUs with equal gaps between them: first, first + step, ..., last. */
 typedef struct CpuRun {
         unsigned long first, last, step;
         size_t n;
 } CpuRun;
 
-/* Appends a run. A run of few CPUs with wide gaps is written one by one, which is easier to read. */
+/* Appends a run: as "first-last:step", or if it has few CPUs with wide gaps, each CPU, which is easier to read. */
 static int append_cpu_run(char **text, const CpuRun *run) {
         int r = 0;
 
@@ -26,7 +26,7 @@ static int append_cpu_run(char **text, const CpuRun *run) {
         return r;
 }
 
-/* Adds a CPU that does not directly follow another one. */
+/* Adds a CPU that is not part of a range "first-last". Appends the run if the CPU does not continue it. */
 static int add_single_cpu(char **text, CpuRun *run, unsigned long cpu) {
         CpuRun before = *run;
 
@@ -60,7 +60,7 @@ char *cpus_shorten(const char *list) {
         return text ? TAKE_PTR(text) : strdup("-");
 }
 
-/* Skips the vendor at the start of a name: "Advanced Micro Devices, Inc. [AMD] ". */
+/* Returns the name without the vendor at its start, such as "Advanced Micro Devices, Inc. [AMD] ". */
 static const char *skip_vendor(const char *name) {
         static const char *const ends[] = {
                 " Corporation ", " Technologies ", " Inc. ", " Ltd. ", " Ltd ", " and subsidiaries ",
@@ -70,7 +70,7 @@ static const char *skip_vendor(const char *name) {
         for (size_t i = 0; i < ELEMENTSOF(ends); i++) {
                 const char *at = strstr(name, ends[i]);
 
-                /* Keep the last space of the match, because the next match may begin with it. */
+                /* Keep the space at the end of the match. The next match may begin with it. */
                 if (at)
                         name = at + strlen(ends[i]) - 1;
         }
@@ -79,16 +79,16 @@ static const char *skip_vendor(const char *name) {
         return after ? after + 2 : name;
 }
 
-/* Returns true when the brackets have the product, as for a GPU or NIC. For other devices they have a mode, for
- * example. */
+/* Returns true when the product is in brackets, as in the names of GPUs and NICs. In names of other devices the
+ * brackets have a mode, for example. */
 static bool has_product(json_object *device) {
         const char *class = reply_text(device, "class");
 
         return class && (strncmp(class, "02", 2) == 0 || strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
 }
 
-/* Shortens the vendor to its brand: "AMD/ATI" for "Advanced Micro Devices, Inc. [AMD/ATI] ", otherwise its first word.
- * rest: the text after the vendor. */
+/* Returns the brand of the vendor: "AMD/ATI" of "Advanced Micro Devices, Inc. [AMD/ATI] "; without brackets, the first
+ * word. rest: the text of name after the vendor. */
 static char *shorten_vendor(const char *name, const char *rest) {
         const char *brand = memchr(name, '[', (size_t) (rest - name));
 
@@ -112,7 +112,8 @@ char *device_product(json_object *device) {
                                                : strdup(rest);
 }
 
-/* Adds the ports that redirect: "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)". */
+/* Appends the ports that redirect: "0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF)". brief: without the ACS
+ * bits. */
 static int add_redirecting_ports(char **text, json_object *path, bool brief) {
         _cleanup_free_ char *ports = NULL;
         int r = 0;
@@ -131,7 +132,7 @@ static int add_redirecting_ports(char **text, json_object *path, bool brief) {
         return string_append(text, "", "redirected by ACS at %s", ports ?: "");
 }
 
-/* Adds ATS of both devices, or with brief only of the first one, the requester. */
+/* Appends the state of ATS of both devices. brief: only of the first device, which makes the requests. */
 static int add_ats(char **text, json_object *path, bool brief) {
         json_object *ats = member_object(path, "ats");
 

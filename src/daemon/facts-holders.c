@@ -8,8 +8,8 @@
 #include "model/mdev-slots.h"
 #include "util/strings.h"
 
-/* Sets *ret to a query for the uses of the device that do not allow the operation. Returns false when every use allows
- * it. */
+/* Sets *ret to a query for those uses of the device that the operation does not allow. Returns false when the operation
+ * allows every use. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
@@ -19,31 +19,33 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
         *ret = (HolderQuery) { .address = pci_address_function(dev->address),
                                .group = dev->iommu_group,
                                .is_vf = dev->type == PCI_TYPE_VF };
-        /* A mediated device without a UUID does not exist yet, so no process uses its slot. */
+        /* A mediated device without a UUID was not created yet, so no process uses it. */
         if (pci_device_is_slot(dev) && !*d->mdev)
                 return false;
-        /* A guest opens the mediated device and not its parent. The job does not touch other mediated devices of the
-         * parent. */
+        /* A guest opens its mediated device, not the parent of it. The job does not touch the other mediated devices of
+         * the parent. */
         ret->only_parts = bound && dev->mdev_parent;
         if (ret->only_parts && *d->mdev)
                 ret->mdev = d->mdev;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release does not change a device that is not bound to its VFIO driver. But under Xen, a guest keeps a
-         * device that another program unbound from pciback. */
+        /* A release does not change a device that is not on its VFIO driver, so its users do not matter. Xen is an
+         * exception: a guest keeps a device that another program has unbound from pciback. */
         if (check == USE_RELEASE) {
                 ret->group = -1;
                 ret->is_vf = true;
                 return m->host.inventory->xen;
         }
-        /* The guest of the same allocation may have the group open. A PF without a driver may still have VFs in use. */
+        /* Do not search for users of the group, which the guest of the same allocation may have open. A PF without a
+         * driver may still have VFs in use. */
         if (!dev->driver) {
                 ret->group = -1;
                 return !ret->is_vf || m->host.inventory->xen;
         }
         ret->driver = dev->driver;
         ret->nvidia_minor = manager_gpu_minor(m, dev);
-        /* The job stops these services before it unbinds the device, and then checks again for users. */
+        /* Ignore users that are processes of these services: the job stops the services before it unbinds the device,
+         * and then checks again. */
         if (pool) {
                 ret->ignored = pool->stop_services;
                 ret->n_ignored = pool->n_stop_services;
@@ -71,14 +73,14 @@ Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
                       "The users of %s cannot be determined: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }
 
-/* Writes a query for each device of a that needs one, at most a->n_devices, and returns their number. */
+/* Makes a query for each device of a that needs one. Returns the number of queries, at most a->n_devices. */
 static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries) {
         size_t n = 0;
 
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
 
-                /* Skip a card that replaced the allocated one: it does not belong to the allocation. */
+                /* Skip another card at the address of the allocated one: it does not belong to the allocation. */
                 if (dev && allocation_device_is(&a->devices[i], dev))
                         n += query_device(m, a, &a->devices[i], check, &queries[n]);
         }

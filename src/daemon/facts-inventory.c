@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Keeps the inventory up to date: scans, refreshes, and reactions to the differences. */
+/* Keeps the inventory up to date: scans the node, reads devices again, and reacts to the differences. */
 
 #include <errno.h>
 
@@ -20,7 +20,7 @@ void log_policy(const Policy *policy) {
                 log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_CONFIG_LINE }), "%s", policy->problems[i]);
 }
 
-/* Records that an allocated device was removed or is back. The allocation is kept. */
+/* Records that an allocated device has disappeared or is back. The allocation keeps the device. */
 static void record_presence(Manager *m, const Claim *claim, bool there) {
         const char *device = PCI_ADDRESS_STR(claim->address), *name = claim->allocation->name;
 
@@ -51,10 +51,8 @@ static bool has_vfs_job(const Manager *m, PciAddress pf) {
         return false;
 }
 
-/*
- * Returns whether another program changed the number of VFs. Two changes do not count: the VFs disappear when the PF's
- * driver changes, and mlx4_core creates the VFs of its module options when it is loaded.
- */
+/* Returns true when another program changed the number of VFs. Two changes have another cause: the VFs disappear when
+ * the driver of the PF changes, and mlx4_core creates the VFs of its module options when it is loaded. */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
                !pci_device_is_mlx4_pf(now) && policy_vf_pool(m->host.policy, now) && !has_vfs_job(m, now->address) &&
@@ -81,7 +79,7 @@ static void contest(Manager *m, const PciDevice *before, const PciDevice *now) {
                    "Another program changed the number of VFs of %s from %zu to %zu.", address, ours, now->n_virtfns);
 }
 
-/* Finds PFs whose number of VFs another program changed. */
+/* Reports PFs whose number of VFs another program has changed. */
 static void check_vfs(Manager *m, const Inventory *old) {
         for (size_t i = 0; m->announced && i < m->host.inventory->n_devices; i++) {
                 const PciDevice *now = &m->host.inventory->devices[i];
@@ -96,7 +94,8 @@ static void check_vfs(Manager *m, const Inventory *old) {
         }
 }
 
-/* Notes new devices. At startup all devices are new and need no note, and START_VFS handles the VFs that it creates. */
+/* Notes devices that are not in old as new. At startup all devices count as new without a note, and START_VFS handles
+ * the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->settle.phase <= START_VFS)
                 return;
@@ -108,8 +107,9 @@ static void find_arrived(Manager *m, const Inventory *old) {
         }
 }
 
-/* Returns true when the device may still suspend on its VFIO driver: another program bound it, or a crash came between
- * the bind and the write that keeps the device awake. Nova's devices that are already bound are cleaned first. */
+/* Returns true when the device is on a VFIO driver and may still suspend there: another program bound it, or a crash
+ * came between the bind and the write that keeps the device out of D3. Returns false for a device of Nova, which is
+ * cleaned first. */
 static bool may_suspend(const Pool *pool, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && pool->scheduler != POOL_SCHEDULER_NOVA;
 }
@@ -141,7 +141,8 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n) {
         }
 }
 
-/* Makes inv the inventory, after its critical devices are marked. Takes ownership of inv. */
+/* Makes inv the inventory, after marking the devices that the host needs. Takes ownership of inv. Returns 0 or a
+ * negative errno. */
 static int take_inventory(Manager *m, Inventory *inv) {
         _cleanup_(cleanup_inventory_free) Inventory *old = NULL;
         bool was_conflict = m->host.policy && m->host.policy->conflict.verdict != VERDICT_NONE;
@@ -201,8 +202,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return take_inventory(m, TAKE_PTR(inv));
 }
 
-/* Reads a device again. Returns 1 when driver, override, power management, reset methods or vGPU changed, 0 when not,
- * and -ESTALE when the device must be scanned. */
+/* Reads a device again. Returns 1 when its driver, override, power management, reset methods or vGPU has changed, 0
+ * when none has, and -ESTALE when the device must be scanned. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,
@@ -221,7 +222,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         before.vgpu_types = vgpu_types;
         before.mdev_types = mdev_types;
         before.mdevs = mdevs;
-        /* The device lock of a stuck device may be held for ever. */
+        /* A process that hangs at a stuck device may hold the device lock for ever. */
         locked = locked || device_status_get(&m->host.status, address, DEVICE_STUCK);
         r = scan_refresh(m->fs, dev, locked || ((vgpu_types || mdev_types) && manager_is_busy(m, address)));
         if (r < 0)
@@ -237,8 +238,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             pci_device_same_vgpu(&before, dev))
                 return 0;
         note_facts(m);
-        /* The number of slots that a pool offers depends on the types, which were not read yet, for example because the
-         * GPU was busy. */
+        /* The types decide how many slots a pool offers. The last read had no types, for example because the GPU was
+         * busy. */
         if (mdev_types && !*mdev_types)
                 return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
         policy_recheck(m->host.policy, dev);
@@ -252,7 +253,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
                 PciAddress function = pci_address_function(devices[i]);
                 int r;
 
-                /* Read a GPU with slots of mediated devices once for all its slots. */
+                /* Reading a GPU also reads all its slots of mediated devices, so read it once. */
                 if (i > 0 && pci_address_equal(function, pci_address_function(devices[i - 1])))
                         continue;
                 r = refresh_device(m, function, locked);
@@ -263,7 +264,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
-/* Appends all VFs of the GPU, because each vGPU changes which types the other VFs can create. */
+/* Appends all VFs of the PF of vf, because creating a vGPU changes which types the other VFs can create. */
 static int append_family(const Inventory *inv, const PciDevice *vf, PciAddress **devices, size_t *n) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);
         int r = 0;
@@ -284,7 +285,8 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
 
                 if (dev && a->devices[i].vgpu_type > 0)
                         r = append_family(m->host.inventory, dev, &devices, &n);
-                /* For a missing slot, use its GPU: the driver may have registered its types since. */
+                /* If a slot is missing, read its GPU, because the driver may have registered its types in the
+                 * meantime. */
                 if (!dev && a->devices[i].address.instance > 0)
                         r = pci_address_append(&devices, &n, pci_address_function(a->devices[i].address));
                 if (dev && !g)
@@ -296,7 +298,7 @@ int manager_refresh_groups(Manager *m, const Allocation *a) {
         return r < 0 ? r : manager_refresh(m, devices, n, false);
 }
 
-/* Returns true when the device has vGPU types, or its driver may have registered types since the last read. */
+/* Returns true when the device has vGPU types, or when its driver may have registered types after the last read. */
 static bool may_have_vgpus(const Manager *m, const PciDevice *dev) {
         const Pool *pool = policy_pool(m->host.policy, dev);
 
@@ -325,7 +327,7 @@ int manager_refresh_guids(Manager *m) {
                 if (pf->n_vfs > 0 && pci_device_needs_guids(pf) && !pf->sets_guids)
                         r = pci_address_append(&pfs, &n, pf->address);
         }
-        /* locked is true because a job may hold the lock of the PF. */
+        /* locked is true, because a job may hold the device lock of a PF. */
         return r < 0 ? r : manager_refresh(m, pfs, n, true);
 }
 
@@ -335,7 +337,7 @@ int manager_refresh_refused(Manager *m) {
         return guids < 0 ? guids : vgpus | guids;
 }
 
-/* Computes a digest of the devices that the host needs. */
+/* Computes a digest of which devices the host needs. */
 static uint64_t critical_digest(const Inventory *inv) {
         uint64_t digest = digest_string(DIGEST_START, inv->critical_error);
 
@@ -347,7 +349,7 @@ static uint64_t critical_digest(const Inventory *inv) {
         return digest;
 }
 
-/* Computes a digest of the CPUs and memory on which promises depend. */
+/* Computes a digest of the CPUs and the memory on which the promises to allocations depend. */
 static uint64_t capacity_digest(const Inventory *inv) {
         uint64_t digest = DIGEST_START;
 
@@ -374,7 +376,7 @@ int manager_refresh_nodes(Manager *m) {
         return r;
 }
 
-/* Makes the policy again after a change of facts. Returns 1 or a negative errno. */
+/* Makes the policy again after facts have changed. Returns 1 or a negative errno. */
 static int renew_policy(Manager *m) {
         int r = host_state_remake_policy(&m->host);
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Writes the module options of mlx4_core for VirtualFunctions=. They take effect when the driver is loaded. The daemon
- * never reloads it, because that would interrupt all users of its cards; it only reports that a reload is due.
- */
+/* Writes the module options by which mlx4_core creates VFs, for VirtualFunctions=. The options take effect when
+ * mlx4_core is loaded. The daemon never reloads mlx4_core, because that would interrupt all users of its cards; it only
+ * reports that a reload is due. */
 
 #include <errno.h>
 
@@ -14,7 +13,7 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Logs the problem. One with the options has a place in the configuration, a failed write has none. */
+/* Logs the problem. If the options are wrong, the problem has a place in the configuration; a failed write has none. */
 static void warn(const Mlx4 *options) {
         const LogFields fields = { .id = options->place.file ? MESSAGE_CONFIG_LINE : MESSAGE_NOT_PREPARED };
 
@@ -33,7 +32,8 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Removed %s: no pool wants VFs of mlx4_core.", path);
 }
 
-/* Returns a sentence for an error of modprobe_differs() or root_set_options(). */
+/* Returns a sentence for an error of modprobe_differs() or root_set_options(). The caller frees it; NULL when out of
+ * memory. */
 static char *describe_failure(const Mlx4 *options, const char *path, int error) {
         char *problem = NULL;
 
@@ -52,7 +52,8 @@ static char *describe_failure(const Mlx4 *options, const char *path, int error) 
         return problem;
 }
 
-/* Writes the file of *options, and sets its member file or problem. */
+/* Writes the options to their file. Sets options->file, or options->problem on a failure. Returns 0 or a negative
+ * errno. */
 static int apply(const Manager *m, Mlx4 *options) {
         _cleanup_close_ int dir = modprobe_open(m->fs, m->modprobe_dir);
         _cleanup_free_ char *path = NULL;
@@ -76,7 +77,8 @@ static int apply(const Manager *m, Mlx4 *options) {
         return 0;
 }
 
-/* Returns true when the last call wrote the same options, or no options were and are wanted. */
+/* Returns true when nothing has to be written: the last call wrote the same options, or no options were and are
+ * wanted. */
 static bool is_written(const Mlx4 *before, const Mlx4 *now) {
         return !before->unknown && !now->unknown && streq_ptr(before->text, now->text) && (before->file || !now->text);
 }
@@ -89,7 +91,7 @@ void manager_write_options(Manager *m, bool logged) {
                 (void) string_copy(&options->file, before->file);
         else if (wanted)
                 (void) apply(m, options);
-        /* With logged, the journal already has the problem of the policy, but not that of a failed write. */
+        /* With logged, the journal already has the problem if the policy found it, but not if a write failed. */
         news = logged ? wanted : !streq_ptr(options->problem, before->problem);
         if (options->problem && news)
                 warn(options);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * NVLink module ids and confidential modes of GPUs. NVIDIA's driver tells them, and a GPU that is bound to its VFIO
- * driver has none to ask, so they are kept by the serial number of the card. Another program may change the mode while
- * the GPU has no driver, so a rescan forgets the mode of a GPU that NVIDIA's driver does not have.
- */
+/* The NVLink module ids and confidential modes of GPUs. Only NVIDIA's driver tells them. For the time when a GPU is on
+ * its VFIO driver, they are stored by the serial number of its card. While a GPU has no driver, another program may
+ * change its mode, so a rescan forgets the modes of GPUs that NVIDIA's driver does not have. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +16,7 @@ void manager_load_modules(Manager *m) {
 
         while (rest && m->n_modules < ELEMENTSOF(m->modules) && (line = strsep(&rest, "\n"))) {
                 uint64_t serial;
-                unsigned module, mode = 0; /* 0.3 wrote no mode */
+                unsigned module, mode = 0; /* version 0.3 wrote no mode */
 
                 if (sscanf(line, "%" SCNx64 " %u %u", &serial, &module, &mode) >= 2 && serial != 0 &&
                     module <= FABRIC_MODULE_MAX && mode < _CONFIDENTIAL_MODE_MAX && module + mode > 0)
@@ -45,7 +43,7 @@ static bool is_asked(const Manager *m, const PciDevice *dev) {
         return pool && pool_asks_library(pool) && dev->type != PCI_TYPE_VF;
 }
 
-/* The entry of the card; n_modules: none. */
+/* Returns the index of the entry with this serial number; m->n_modules: none. */
 static size_t find(const Manager *m, uint64_t serial) {
         size_t i = 0;
 
@@ -76,7 +74,8 @@ void manager_apply_modules(Manager *m, const Inventory *old) {
         }
 }
 
-/* Another card with this module id is not in the machine any more. */
+/* Removes the entry of the card, and that of another card with the same module id, which is not in the machine any
+ * more. */
 static void forget(Manager *m, uint64_t serial, unsigned module) {
         for (size_t i = m->n_modules; i-- > 0;)
                 if (m->modules[i].serial == serial || (module > 0 && m->modules[i].module == module))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads serial numbers, and finds by them the cards that have another address after a boot. */
+/* Reads the serial numbers of cards, and finds by them the cards that have another address after a boot. */
 
 #include <assert.h>
 #include <errno.h>
@@ -17,8 +17,8 @@ static PciDevice *find_device(Manager *m, PciAddress address) {
         return dev ? &m->host.inventory->devices[inventory_device_index(m->host.inventory, dev)] : NULL;
 }
 
-/* Reads the serial number of the device; that of a VF is that of its PF. Does not wake up a card in D3cold, and skips a
- * card that a job may be resetting. */
+/* Reads the serial number of the device; a VF has that of its PF. Skips a card in D3cold, which a read would wake up,
+ * and a card that a job may be resetting. */
 void manager_read_serial(Manager *m, PciDevice *dev) {
         PciDevice *card = dev->type == PCI_TYPE_VF ? find_device(m, dev->physfn) : dev;
 
@@ -61,7 +61,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* When d is not at its address, reads the serial numbers of all devices that may be d. */
+/* If d is not at its address, reads the serial numbers of all devices that may be d at another address. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;
@@ -89,7 +89,7 @@ static int save(Manager *m, const Allocation *a) {
         return r;
 }
 
-/* Returns the index after the last entry of the allocation that begins at index begin. The list is ordered by
+/* Returns the index after the last entry of the allocation whose first entry is at index begin. The list is sorted by
  * allocation. */
 static size_t end_of_allocation(const Rematch *list, size_t n, size_t begin) {
         size_t end = begin;
@@ -156,8 +156,8 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
                 record(m, a, &a->devices[list[i].index], before[i]);
 }
 
-/* Adds an entry to the quarantine again. now: the card of the entry; on_disk: write the file too. Returns 0 or a
- * negative errno of the write. */
+/* Adds an entry to the quarantine again. now: the card of the entry, at its new address. on_disk: also write the file.
+ * Returns 0, or the negative errno of the write. */
 static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], m->host.inventory, now);
@@ -177,7 +177,7 @@ static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on
         return r;
 }
 
-/* Corrects the addresses of devices in quarantine. Each has a file, whose name is its address. */
+/* Corrects the addresses of devices in quarantine. The file of each device is named after its address. */
 static void find_moved_quarantined(Manager *m) {
         Ledger *l = m->host.ledger;
         _cleanup_free_ Rematch *list = NULL;
@@ -187,8 +187,8 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
-        /* First remove all entries, then add them with the new addresses. A missing card loses its entry if the entry
-         * of another card gets the same address. */
+        /* First remove all entries, then add them with the new addresses. The entry of a missing card is lost if
+         * another card in quarantine now has its address. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);
                 (void) ledger_unquarantine(l, list[i].allocation->devices[0].address);
@@ -198,18 +198,16 @@ static void find_moved_quarantined(Manager *m) {
                         saved = requarantine(m, list[i].allocation, list[i].now, saved) >= 0 && saved;
                 else
                         allocation_free(list[i].allocation);
-        /* After a failed write, write and remove no further files: each file has the identity of its card, so the next
-         * start finds the card again. */
+        /* After a failed write, leave the other files as they are: each file records the identity of its card, by which
+         * the next start finds the card again. */
         for (size_t i = 0; saved && i < n_before; i++)
                 if (!ledger_find_quarantined(l, before[i]))
                         saved = store_remove_quarantined(m->store, before[i]) >= 0;
 }
 
-/*
- * Cards may have swapped addresses, and each allocation has its own file. So first all old addresses are removed from
- * the files, and then the new ones are written: no two files ever have the same address, even after a crash in between,
- * from which the next start continues. If the old addresses cannot be removed, no new ones are written.
- */
+/* Two cards may have swapped addresses, and each allocation has a file of its own. So first all old addresses are
+ * removed from the files, and then the new ones are written: no two files ever have the same address, even after a
+ * crash in between, from which the next start continues. If an old address cannot be removed, no new one is written. */
 void manager_find_moved(Manager *m) {
         _cleanup_free_ Rematch *list = NULL;
         size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Facts beside the inventory that jobs and watches found: minors of GPUs, health, attributes of VFs, guests. */
+/* Facts that are not in the inventory, found by jobs and watches: minors of GPUs, health, attributes of VFs, guests. */
 
 #include "facts.h"
 #include "util/strings.h"
@@ -24,7 +24,7 @@ void manager_note_gpus(const Manager *m, StepList *steps) {
                                                ? inventory_find(m->host.inventory, s->device)
                                                : NULL;
 
-                /* An unknown minor becomes 0, because NVIDIA_MINOR_UNKNOWN + 1 is 0. */
+                /* gpu_node 0 means unknown, and an unknown minor gives 0: NVIDIA_MINOR_UNKNOWN + 1 is 0. */
                 if (dev)
                         s->unbind.gpu_node = manager_gpu_minor(m, dev) + 1;
         }
@@ -51,7 +51,7 @@ void manager_name_gpu(const Manager *m, PciDevice *dev) {
 
         if (!streq_ptr(dev->driver, NVIDIA_DRIVER))
                 return;
-        /* Out of memory: the device keeps its former names until the next scan. */
+        /* If memory runs out, the device keeps its old names until the next scan. */
         (void) nvidia_set_name(dev, manager_gpu_minor(m, dev));
         dev->has_memory_node = g && g->instance == dev->instance && g->memory_node >= 0;
         dev->memory_node = g ? g->memory_node : -1;
@@ -115,7 +115,7 @@ const Guest *manager_find_guest(const GuestList *guests, const Allocation *a) {
 
         for (size_t i = 0; !guest && i < a->n_devices; i++)
                 guest = guest_list_find_device(guests, ALLOCATION_DEVICE_SOURCE(&a->devices[i]));
-        /* An allocation without devices is found by the UUID of its domain document, which is its id. */
+        /* The guest of an allocation without devices is found by its UUID, which is the id of the allocation. */
         return guest ?: guest_list_find(guests, a->id);
 }
 
@@ -135,7 +135,7 @@ const char *manager_find_uuid(const Manager *m, const Allocation *a) {
 }
 
 void manager_mark_running(Manager *m, Allocation *a, const Guest *guest) {
-        /* A guest that is not known may have ended, and its memory may be free again. */
+        /* If no guest is known, the guest may have ended, and its memory may be free again. */
         ledger_set_running(m->host.ledger, a, guest && !guest->starting);
 }
 

@@ -26,7 +26,7 @@ void job_note_ended(Job *job, const Step *step) {
         job->ongoing[0] = job->ongoing[step->chain] = (Ongoing) { 0 };
 }
 
-/* Adds the step to the list, in which each device occurs once. */
+/* Adds what the job does in this step to the list, in which each device occurs once. Returns 0 or -ENOMEM. */
 static int add_device_step(DeviceStep **list, size_t *n, const char *prefix, const Step *step, Doing doing) {
         _cleanup_free_ char *text = NULL;
         DeviceStep new;
@@ -70,11 +70,11 @@ int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n) {
         return 0;
 }
 
-/* The child gives up its processes at their limits. If the child has not ended this long after the last limit, the
- * daemon kills it. */
+/* At the limit of a step, the child gives up the process that runs it. If the child has not exited this long after the
+ * limits of all steps, the daemon kills it. */
 #define GRACE_SEC   10U
-/* Exit status of the child: this plus a RunResult. Any other status, such as EXIT_FAILURE, means that the run did not
- * end. */
+/* The exit status of the child is this plus the RunResult. Any other status, such as EXIT_FAILURE, means that the run
+ * was cut short. */
 #define EXIT_RESULT 10
 
 static const JobResult results[] = {
@@ -146,7 +146,7 @@ static void set_result(Job *job, JobResult result) {
         if (job->has_result)
                 return;
         job->has_result = true;
-        /* Skipped steps count as done. */
+        /* Steps that are skipped count as done. */
         if (result == JOB_DONE)
                 job->n_begun = (unsigned) job->steps->n;
         worker_drop_deadline(&job->worker);
@@ -154,7 +154,7 @@ static void set_result(Job *job, JobResult result) {
 }
 
 void job_may_write(Job *job, bool may) {
-        /* If the job may not write, the child exits before its first write. */
+        /* may is false: the child exits without having written anything to the hardware. */
         if (!worker_continue(&job->worker, may))
                 job_set_message(job, "The state to restore afterwards could not be written to disk.");
 }
@@ -171,7 +171,7 @@ static char *failure(const Step *step, const Report *report) {
         return step_failure(step, report->error, &report->found);
 }
 
-/* Replaces *s, unless text is NULL because memory ran out. Takes ownership of text. */
+/* Replaces *s by text. Keeps *s if text is NULL, because memory ran out. Takes ownership of text. */
 static void replace(char **s, char *text) {
         if (!text)
                 return;
@@ -201,9 +201,9 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* Returns whether a process that is stuck in step `at` may hold the lock of the device of s. A bus reset holds the
- * locks of all functions of the slot that are not VFs. A VF is changed through its PF. A reset also holds the lock of
- * the bridge, and then no other device of the chain can be reset. */
+/* Returns true when a process that is stuck in the step `at` may hold the device lock of the device of s. A reset of
+ * the bus holds the locks of all functions of the slot that are not VFs. A change of a VF holds the lock of its PF. Any
+ * reset holds the lock of the bridge, and then no other device of the chain can be reset. */
 static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) {
         const PciAddress device = s->device, stuck = at->device;
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);
@@ -217,8 +217,8 @@ static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) 
         return device.domain == stuck.domain && device.bus == stuck.bus && device.slot == stuck.slot;
 }
 
-/* Finds the devices of the stuck process. They are found only once, because a scan may change the inventory before the
- * process exits. */
+/* Finds the devices whose locks the stuck process may hold. They are found once and stored, because a scan may change
+ * the inventory before the process exits. */
 static int find_stuck_devices(const Job *job, JobStuck *stuck) {
         const Inventory *inv = job->manager->host.inventory;
         const Step *at = stuck->step;
@@ -226,7 +226,7 @@ static int find_stuck_devices(const Job *job, JobStuck *stuck) {
 
         if (!at)
                 return step_list_devices(job->steps, &stuck->devices, &stuck->n_devices);
-        /* A step with may_lack only asks about its device, and holds no lock of it. */
+        /* A step with may_lack only asks about its device, and holds no device lock. */
         if (at->may_lack || !step_has_device(at))
                 return 0;
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
@@ -266,7 +266,7 @@ static void on_given_up(Job *job, const Step *step, const Report *report) {
                 (void) string_replace(&job->message,
                                       "Timed out in the attempt to %s; the kernel may still be busy with it.",
                                       text ?: "");
-        /* A process that died is not stuck. */
+        /* RUN_DIRTY: the process has died, so it is not stuck. */
         if (report->status != RUN_DIRTY)
                 add_stuck(job, step, (Doing) report->doing);
 }
@@ -279,8 +279,8 @@ static void on_returned(Job *job, const Step *step, const Report *report) {
                 }
 }
 
-/* Returns true for reports that matter after the result; then no step begins, and no question of the job is
- * answered. */
+/* Returns true for reports that still matter after the result of the job. No step begins then, and the child gets no
+ * answer. */
 static bool counts_after_result(const Report *report) {
         return report->kind == REPORT_FAILED || report->kind == REPORT_UNDO_FAILED ||
                report->kind == REPORT_DEVICE_FAILED || report->kind == REPORT_GIVEN_UP ||
@@ -315,7 +315,7 @@ static void on_report(Job *job, const Report *report) {
                 job_note_ended(job, step);
                 break;
         case REPORT_FAILED:
-                /* When several chains fail, the first failure is the reason. */
+                /* When several chains fail, the message of the job is about the first failure. */
                 if (*job->message)
                         break;
                 job->error = report->error;
@@ -351,7 +351,7 @@ static void on_report(Job *job, const Report *report) {
 
 _Static_assert(2 * sizeof(Report) <= PIPE_BUF, "writes of up to PIPE_BUF bytes to a pipe are atomic");
 
-/* Returns true for reports that tell clients nothing. The child writes them together with the next one. */
+/* Returns true for reports that tell clients nothing. The child writes such a report together with the next one. */
 static bool is_quiet(const Report *report) {
         return report->kind == REPORT_FOUND || report->kind == REPORT_HEALTH;
 }
@@ -363,7 +363,8 @@ static bool read_report(Job *job, Report *ret) {
         return true;
 }
 
-/* Handles one report in a turn of the loop, and the quiet one before it, so that clients are told of each step. */
+/* Handles one report per turn of the loop, so that clients see each step. A quiet report tells clients nothing, so the
+ * report after it is handled in the same turn. */
 static void on_readable(void *userdata) {
         Report report;
 
@@ -391,7 +392,8 @@ static void on_exit_of_child(const siginfo_t *end, void *userdata) {
         job->handlers->gone(job);
 }
 
-/* Handles a late child. The child itself touches no device, so it is stopped or gets no CPU time. */
+/* Handles a child that runs past its last limit. It does not touch devices itself, so it was stopped or gets no CPU
+ * time. */
 static void on_late(void *userdata) {
         Job *job = userdata;
 
@@ -435,7 +437,7 @@ static int on_begin(sd_event_source *source, void *userdata) {
         r = job->handlers->begin(job);
         if (r >= 0 && job->steps->n > 0) {
                 job->deadline = clock_usec(CLOCK_REALTIME) + sec * 1000000U;
-                /* The undo takes at most as long as the steps, hence 2 * sec. */
+                /* The undo may take as long as the steps, hence 2 * sec. */
                 r = worker_start(&job->worker, &worker_kind, m->event, m->fs, (2 * sec + GRACE_SEC) * 1000000U, job);
                 if (r >= 0)
                         return 0;
@@ -446,7 +448,7 @@ static int on_begin(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* The job begins in the next turn of the loop, after the reply to the caller. */
+/* The job begins in the next turn of the loop, when the reply to the caller has been sent. */
 int job_start(Job *job, const JobHandlers *handlers) {
         int r;
 

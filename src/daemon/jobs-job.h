@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * A job runs a list of hardware steps in a child process, because a write to sysfs may never return. A child that does
- * not die when killed blocks its device, but never the event loop. jobs.h has the queue of jobs.
- */
+/* A job runs a list of hardware steps in a child process, because a write to sysfs may never return. A child that
+ * cannot be killed blocks its devices, but never the event loop. jobs.h has the queue of jobs. */
 
 #include "bus/server.h"
 #include "host/executor.h"
@@ -20,25 +18,25 @@ typedef enum JobResult {
         JOB_TIMEOUT,      /* a process of the job was given up; see job_is_stuck() */
         _JOB_RESULT_MAX,
 } JobResult;
-/* Returns the result string of the JobRemoved signal. */
+/* Returns the string for the result in the signal JobRemoved. */
 const char *job_result_to_string(JobResult r);
 
-/* A process of the job that was given up and has not exited. */
+/* A process of the job that ran past its limit, so the job gave it up, and that has not exited yet. */
 typedef struct JobStuck {
-        const Step *step; /* NULL: the step is not known */
+        const Step *step; /* the step in which it is stuck; NULL: unknown */
         Doing doing;
         PciAddress *devices; /* devices whose locks the process may hold; if the step is not known, all devices of the
                                 job */
         size_t n_devices;
 } JobStuck;
 
-/* What a process of the job is doing. */
+/* What a process of a job is doing now. */
 typedef struct Ongoing {
-        const Step *step; /* NULL: the process does nothing */
+        const Step *step; /* NULL: the process has no step */
         Doing doing;
 } Ongoing;
 
-/* Only jobs-job.c sets the members before `before`; other files set the members from `before` on. */
+/* One job. Only jobs-job.c sets the members before `before`; other files set the members from `before` on. */
 typedef struct Job {
         Manager *manager;
         const struct JobHandlers *handlers;
@@ -50,10 +48,10 @@ typedef struct Job {
                                  information, else "" */
         char *counted_step;   /* description of the last step that n_begun counts, which excludes reads; NULL before the
                                  first */
-        bool iommufd;         /* the guest that gets a device uses iommufd */
+        bool iommufd;         /* a device is plugged into a guest that uses iommufd */
         int error;            /* error of the failed or lacking step, a negative errno; else 0 */
-        const Step *lacking;  /* the first step without which the job is done, see step_may_lack(); NULL: none */
-        size_t current;       /* index of the step that began last; steps->n before the first */
+        const Step *lacking;  /* the first step that the job went without, see step_may_lack(); NULL: none */
+        size_t current;       /* index of the step that began last; steps->n before the first step */
         bool *begun;          /* for each step, whether it has begun */
         unsigned n_begun;
         Ongoing *ongoing; /* [n]: what the process of chain n does; [0]: the process for steps that run alone */
@@ -62,21 +60,21 @@ typedef struct Job {
         uint64_t since;    /* start of the job: CLOCK_MONOTONIC */
         uint64_t deadline; /* time for clients when all steps will be done or given up: CLOCK_REALTIME; 0 until the job
                               begins */
-        bool held;         /* the job waits for job_let_begin() */
-        bool has_result;   /* the result is known */
-        bool lost;         /* the child was killed or has died, so the state of its processes is unknown */
+        bool held;         /* the job waits for a call of job_let_begin() */
+        bool has_result;   /* the member result is known */
+        bool lost;         /* the child was killed or died, so what its processes did is unknown */
         bool unlocked;     /* the lock of the job was removed, or belongs to an orphan now */
         Worker worker;
         sd_event_source *defer;
 
-        AllocationState before; /* state of the allocation before the job; restored when a release fails */
-        bool unnoted;           /* a service that will be stopped could not be recorded on disk */
+        AllocationState before; /* state of the allocation before the job; a failed release restores it */
+        bool unnoted;           /* the name of a service to be stopped could not be written to disk */
         bool starting;          /* the job belongs to the current StartPhase */
-        bool resumed; /* the job continues an interrupted job, so its undo does not restore the state before that job */
-        bool waited;  /* the job was held until another job ended */
-        bool unsaved; /* the quarantine of a device could not be written to disk */
-        bool removed; /* clients no longer see the job; it may still be stuck on devices, which stay blocked */
-        bool gone;    /* the child has exited, and the job is to be freed */
+        bool resumed;        /* the job continues an interrupted job, whose earlier steps its undo does not restore */
+        bool waited;         /* the job had to wait until another job ended */
+        bool unsaved;        /* the quarantine of a device could not be written to disk */
+        bool removed;        /* JobRemoved was signalled; processes of the job may still be stuck */
+        bool gone;           /* the child has exited; the job is about to be freed */
         unsigned noted;      /* bits of JobNote */
         JobResult result;    /* valid if has_result */
         PciAddress *devices; /* unallocated devices that are blocked while the job runs */
@@ -84,36 +82,36 @@ typedef struct Job {
 } Job;
 
 typedef struct JobHandlers {
-        /* Called before the child is forked. A negative errno fails the job before it changes anything; the handler
-         * then sets the message. */
+        /* Called before the child is forked. Returns 0; or a negative errno, which fails the job before it changes
+         * anything, after the handler has called job_set_message(). */
         int (*begin)(Job *job);
-        /* Called for a report of the child, after step and message are up to date. For REPORT_ALL_FOUND it calls
-         * job_may_write(). */
+        /* Called for each report of the child, when the step and the message of the job are up to date. For
+         * REPORT_ALL_FOUND, the handler calls job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
-        /* Called when a process of the job was given up. */
+        /* Called when the job has given up a process that ran past its limit. */
         void (*given_up)(Job *job, const JobStuck *stuck);
-        /* Called when a process that was given up has exited. */
+        /* Called when such a process has exited after all. */
         void (*returned)(Job *job, const JobStuck *stuck);
-        /* Called once, when the result is known. The child may still run: job_is_stuck(). */
+        /* Called once, when the result is known. The child may still run then (job_is_stuck()). */
         void (*ended)(Job *job, JobResult result);
-        /* Called after ended and returned, when the child has exited: the owner frees the job later. */
+        /* Called last, when the child has exited. The owner frees the job later, not in this call. */
         void (*gone)(Job *job);
 } JobHandlers;
 
-/* Creates a job. Takes ownership of steps, also on failure. NULL: out of memory. */
+/* Creates a job. Takes ownership of steps, also on failure. NULL when out of memory. */
 Job *job_new(Manager *m, const struct JobKind *kind, uint32_t id, const char *subject, StepList *steps);
-/* Frees the job; kills a running child. */
+/* Frees the job. Kills the child if it still runs. */
 Job *job_free(Job *job);
 DEFINE_CLEANUP(Job *, job_free)
 
-/* Forks the child in the next loop iteration. A job without steps has no child and is done then. Returns 0 or a
- * negative errno. */
+/* Has the job begin in the next turn of the loop, when its child is forked. A job without steps needs no child, and is
+ * done then. Returns 0 or a negative errno. */
 int job_start(Job *job, const JobHandlers *handlers);
-/* Delays the start of the child until job_let_begin(). */
+/* Delays the start of the child until job_let_begin() is called. Both return 0 or a negative errno. */
 int job_hold(Job *job);
 int job_let_begin(Job *job);
 
-/* Allows the child to begin its writes, or ends the job before them. */
+/* Answers REPORT_ALL_FOUND: lets the child begin its writes (may), or ends the job before them. */
 void job_may_write(Job *job, bool may);
 void job_set_message(Job *job, const char *message);
 unsigned job_steps_done(const Job *job);
@@ -123,22 +121,23 @@ static inline const Step *job_current(const Job *job) {
         return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
 }
 
-/* Records that a process of the job begins the step. A process that runs alone begins when all others have ended. */
+/* Records that a process of the job begins the step. If that process is the one for steps that run alone, the processes
+ * of all chains have ended. */
 void job_note_begun(Job *job, const Step *step, Doing doing);
-/* Records that the process that began this step has ended, or was given up. */
+/* Records that the process of this step has ended, or was given up. */
 void job_note_ended(Job *job, const Step *step);
-/* Lists what the job does with its devices, sorted by device. The caller frees with device_steps_free(). 0 or
- * -ENOMEM. */
+/* Lists what the job does with each of its devices, sorted by device. The caller frees the list with
+ * device_steps_free(). Returns 0 or -ENOMEM. */
 int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n);
-/* Returns a phrase for the step of the stuck process. The caller frees; NULL when out of memory. */
+/* Returns a phrase for the step in which the process is stuck. The caller frees; NULL when out of memory. */
 char *job_stuck_describe(const JobStuck *stuck);
 
-/* Returns true when no child exists: none was forked yet, or it has exited. */
+/* Returns true when the job has no child, because none was forked yet, or because it has exited. */
 static inline bool job_is_gone(const Job *job) {
         return job->worker.pid == 0;
 }
 
-/* Returns true when the result is known but the child has not exited. */
+/* Returns true when the result is known but the child still runs. */
 static inline bool job_is_stuck(const Job *job) {
         return job->has_result && !job_is_gone(job);
 }

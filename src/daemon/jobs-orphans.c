@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A job's child that is blocked in the kernel outlives its daemon, and its write may take effect after the device was
- * allocated again. So each child holds a lock on a file (host/joblock.h). When a lock is held at startup, its holder is
- * an orphan, and its devices stay blocked until it exits.
- */
+/* Orphans. A child of a job that is blocked in the kernel outlives its daemon, and its write may take effect after
+ * another job has the device. So each child holds a lock on a file (host/joblock.h). If a lock is held when the daemon
+ * starts, its holder is an orphan, and the devices of the orphan stay blocked until it exits. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,8 +11,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* A child that was killed with its daemon takes a moment to exit, so orphans are searched for up to FIND_TRIES
- * times. */
+/* A child that was killed together with its daemon takes a moment to exit. So orphans are searched for up to FIND_TRIES
+ * times, with a pause after each. */
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
@@ -83,7 +81,7 @@ void orphans_done(Orphans *o) {
 /* The contents of a job's lock file. */
 typedef struct LockText {
         char *job;
-        unsigned *chains; /* chain of each device */
+        unsigned *chains; /* number of the chain of each device */
 } LockText;
 
 static void cleanup_lock_text(LockText *t) {
@@ -95,7 +93,7 @@ static int compare_addresses(const void *a, const void *b) {
         return pci_address_compare(*(const PciAddress *) a, *(const PciAddress *) b);
 }
 
-/* Makes the contents of the lock file of a job. devices is sorted. */
+/* Makes the contents of the lock file of a job. devices must be sorted. Returns 0 or -ENOMEM. */
 static int make_text(const Job *job, const PciAddress *devices, size_t n, LockText *ret) {
         ret->chains = calloc(n + 1, sizeof(*ret->chains));
         if (!ret->chains)
@@ -135,7 +133,7 @@ void orphans_narrow_lock(const Orphans *o, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        /* After a failure the file still has all devices of the job, which a later daemon then blocks. */
+        /* If this fails, the file still names all devices of the job, and a later daemon blocks them all. */
         if (o->dir_fd >= 0 && job_busy_devices(job, &devices, &n) >= 0 && make_text(job, devices, n, &text) >= 0)
                 (void) job_lock_change(o->dir_fd, job->id, text.job, devices, text.chains, n);
 }
@@ -146,12 +144,12 @@ void orphans_unlock_job(const Orphans *o, const Job *job) {
 }
 
 #define POLL_USEC   (2U * 1000U * 1000U)
-/* The processes of a job are killed together with the child that started them. The event loop waits this long for them
- * to exit. */
+/* The kernel kills the processes of a job when the child that started them dies. The event loop waits this long for
+ * them to exit. */
 #define DEATH_TRIES 50
 #define DEATH_PAUSE (2L * 1000L * 1000L) /* nsec */
 
-/* Notes the device and its VFs as new devices. */
+/* Notes the device and its VFs as new. */
 static void queue_device(Manager *m, PciAddress address) {
         const PciDevice *dev = inventory_find(m->host.inventory, address);
 
@@ -160,8 +158,8 @@ static void queue_device(Manager *m, PciAddress address) {
                 note_arrived(m, dev->vfs[i]);
 }
 
-/* Notes as new the PFs whose VFs could not be created while the orphan held the kernel's lock for adding and removing
- * VFs. */
+/* Notes as new the PFs that still need VFs: these could not be created while the orphan held the kernel's lock for
+ * adding and removing VFs. */
 static void queue_pfs(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -171,8 +169,8 @@ static void queue_pfs(Manager *m) {
         }
 }
 
-/* Checks whether processes of orphan i have exited. If so, rescans the node, unblocks the devices that no orphan works
- * on, and returns true. */
+/* Checks whether the processes of orphan i have exited. If so, scans the node again, unblocks the devices that no other
+ * orphan works on, and returns true. */
 static bool handle_exits(Manager *m, size_t i) {
         Orphans *o = &m->jobs.orphans;
         size_t n_held = job_lock_split(&o->locks[i]);
@@ -181,14 +179,15 @@ static bool handle_exits(Manager *m, size_t i) {
 
         if (n_held == o->locks[i].n_devices && !ended)
                 return false;
-        /* Scan before the orphan is removed, so that its change of the number of VFs is not reported as contested. */
+        /* Scan while the orphan is still in the list, so that a number of VFs that the orphan has changed is not
+         * reported as contested. */
         (void) manager_scan(m);
         lock = o->locks[i];
         if (ended)
                 o->locks[i] = o->locks[--o->n];
         else {
                 o->locks[i].n_devices = n_held;
-                /* During the scan these devices still counted as devices of the orphan. */
+                /* The scan skipped these devices, because they still counted as devices of the orphan. */
                 (void) manager_refresh(m, &lock.devices[n_held], lock.n_devices - n_held, false);
         }
         for (size_t j = ended ? 0 : n_held; j < lock.n_devices; j++) {

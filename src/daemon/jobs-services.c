@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Services that jobs stop (StopServices=). Before the first is stopped, their names are written to disk, and a name
- * stays there until systemd was asked to start the service again. So a restarted daemon starts them after a crash.
- */
+/* The services that jobs stop (StopServices=). A service is written to disk before it is stopped, and stays there until
+ * systemd was asked to start it again. So a daemon that starts after a crash knows which services to start. */
 
 #include <errno.h>
 
@@ -76,7 +74,7 @@ void services_started(JobQueue *q, Store *store, const char *name, bool asked, i
                 }
 }
 
-/* Returns true when a running or waiting job will start the service itself. */
+/* Returns true when a job of the queue will start the service itself. */
 static bool has_job(const JobQueue *q, const char *name) {
         for (size_t i = 0; i < q->n; i++)
                 if (!q->list[i]->has_result && step_list_has_service(q->list[i]->steps, name))
@@ -84,7 +82,7 @@ static bool has_job(const JobQueue *q, const char *name) {
         return false;
 }
 
-/* Adds steps that start the services in the reverse order of their stops. */
+/* Adds steps that start the stopped services, the last one first. Returns 0 or -ENOMEM. */
 static int add_steps(const JobQueue *q, StepList *l) {
         for (size_t i = q->n_stopped; i-- > 0;)
                 if (!has_job(q, q->stopped[i]))
@@ -99,7 +97,7 @@ void manager_start_services(Manager *m) {
 
         if (!l || add_steps(&m->jobs, l) < 0 || l->n == 0)
                 return;
-        /* The subject "stopped services" contains a space, so no allocation has that name. */
+        /* "stopped services" has a space, so it is no name of an allocation. */
         if (manager_start_job(m, &start_kind, "stopped services", TAKE_PTR(l), NULL, 0, &job, &refusal) != VERDICT_NONE)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_SERVICE_DOWN }),
                          "Services that were stopped for a job are not started yet: %s", refusal.message);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Starts, watches and ends child processes. */
+/* Starts child processes, watches them and ends them. */
 
 #include "jobs-worker.h"
 
@@ -19,7 +19,7 @@ int worker_lock(const Worker *w) {
 
 void worker_report(const void *report, size_t size) {
         assert(size <= PIPE_BUF);
-        /* A failure means that the parent has died, and then PR_SET_PDEATHSIG kills this process. */
+        /* If the write fails, the parent has died, and PR_SET_PDEATHSIG kills this process. */
         (void) !write(CHILD_REPORT_FD, report, size);
 }
 
@@ -27,8 +27,8 @@ bool worker_may_continue(void) {
         return read(CHILD_GO_FD, &(char) { 0 }, 1) == 1;
 }
 
-/* Runs the child. It waits for a byte, which the parent sends when it watches the child. End of file means that the
- * parent has died; the child then does nothing, because a restarted daemon resumes the work. */
+/* Runs in the child. First waits for a byte, which the parent sends when it watches the child. At end of file the
+ * parent has died; the child then exits, because a restarted daemon resumes the work. */
 _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent, int report, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 
@@ -79,7 +79,7 @@ static int on_io(sd_event_source *source, int fd, uint32_t events, void *userdat
                 w->kind->readable(w->userdata);
                 return 0;
         }
-        /* The child has closed its end and all is read. on_exit_of_child() handles the end. */
+        /* The child has closed its end of the pipe, and everything in it was read. on_exit_of_child() does the rest. */
         w->io = sd_event_source_disable_unref(w->io);
         close_end(&w->reports);
         return 0;
@@ -109,7 +109,7 @@ static int watch(Worker *w, sd_event *event, uint64_t timeout_usec) {
         r = sd_event_add_io(event, &w->io, w->reports, EPOLLIN, on_io, w);
         if (r < 0)
                 return r;
-        /* The exit of the child is handled after its reports. */
+        /* Reports are read before the exit of the child is handled. */
         return sd_event_source_set_priority(w->io, SD_EVENT_PRIORITY_NORMAL - 1);
 }
 
@@ -127,7 +127,7 @@ int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs
         r = watch(w, event, timeout_usec);
         if (r >= 0 && write(w->go, &(char) { 0 }, 1) == 1)
                 return 0;
-        /* Without the byte the child exits at once. */
+        /* The pipe is closed without the byte, so the child exits at once. */
         close_end(&w->go);
         (void) waitpid(w->pid, NULL, 0);
         w->pid = 0;

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * A child process for calls that may block for ever. It reports through a pipe and has a deadline. A child that cannot
- * be killed never blocks the event loop.
- */
+/* A worker: a child process for calls that may block for ever. It has a deadline, and reports through a pipe. Even if
+ * the child cannot be killed, the event loop continues. */
 
 #include <signal.h>
 #include <systemd/sd-event.h>
@@ -13,13 +11,13 @@
 #include "util/sysfs.h"
 
 typedef struct WorkerKind {
-        /* In the child: returns its exit status. worker_report() and worker_may_continue() talk to the parent. */
+        /* Runs in the child, and returns its exit status. May call worker_report() and worker_may_continue(). */
         int (*run)(const Sysfs *fs, void *userdata);
-        /* In the parent: worker_read() can read reports. */
+        /* Called in the parent when worker_read() can read reports. */
         void (*readable)(void *userdata);
-        /* The deadline has passed. */
+        /* Called in the parent when the deadline has passed. */
         void (*late)(void *userdata);
-        /* The child has exited. May free the Worker. */
+        /* Called in the parent when the child has exited. May free the Worker. */
         void (*exited)(const siginfo_t *end, void *userdata);
 } WorkerKind;
 
@@ -27,36 +25,34 @@ typedef struct Worker {
         const char *process; /* process name of the child */
         const WorkerKind *kind;
         void *userdata;
-        int lock;    /* the child holds this lock until it exits; negative: none */
+        int lock;    /* descriptor of a lock that the child holds until it exits; negative: none */
         pid_t pid;   /* 0: no child was started, or it has exited */
         int reports; /* read end of the pipe for reports */
-        int go;      /* write end of the pipe for the byte that lets the child continue; -1 when closed */
+        int go;      /* write end of the pipe for the byte of worker_continue(); -1: closed */
         sd_event_source *io;
         ChildWatch watch;
 } Worker;
 #define WORKER(process_name)                                                                                           \
         ((Worker) { .process = (process_name), .lock = -1, .reports = -1, .go = -1, .watch.may_hang = true })
 
-/*
- * Forks the child. Its only descriptors are stdio, its ends of the pipes and the lock; no signal is blocked; it dies
- * with its parent, also when the parent dies during this call. Returns 0 or a negative errno.
- */
+/* Forks the child. It has only these descriptors: stdio, its ends of the pipes and the lock. It has no signal blocked,
+ * and dies with its parent, also if the parent dies during this call. Returns 0 or a negative errno. */
 int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs *fs, uint64_t timeout_usec,
                  void *userdata);
-/* Reads the next report. Returns false when there is none. */
+/* Reads the next report. Returns false when there is none now. */
 bool worker_read(const Worker *w, void *report, size_t size);
-/* Allows or forbids the child to continue, once. Returns false when it will not continue. */
+/* Answers worker_may_continue() in the child, once. Returns false when the child will not continue. */
 bool worker_continue(Worker *w, bool may);
-/* Sets the deadline again, from now. */
+/* Sets the deadline to timeout_usec from now. */
 void worker_extend(const Worker *w, uint64_t timeout_usec);
 void worker_drop_deadline(Worker *w);
 void worker_kill(const Worker *w);
 /* Kills the child and frees the members of w, without a callback. */
 void worker_done(Worker *w);
 
-/* In the child: returns the descriptor of the lock; negative: none. */
+/* Runs in the child: returns the descriptor of the lock; negative: none. */
 int worker_lock(const Worker *w);
-/* In the child: writes a report of at most PIPE_BUF bytes atomically. */
+/* Runs in the child: writes a report of at most PIPE_BUF bytes, so that the write is atomic. */
 void worker_report(const void *report, size_t size);
-/* In the child: waits for worker_continue(). */
+/* Runs in the child: waits for worker_continue(), and returns its argument may. */
 bool worker_may_continue(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The jobs of the manager, from manager_start_job() to the exit of the child. */
+/* The queue of jobs: what happens from manager_start_job() until the child of the job has exited. */
 
 #include <assert.h>
 #include <errno.h>
@@ -77,7 +77,7 @@ static void unblock_devices(Manager *m, const Job *job) {
                 (void) device_status_set(&m->host.status, job->devices[i], DEVICE_BUSY, NULL);
 }
 
-/* Notes that the allocation of the job and all devices of the job changed. */
+/* Notes that the allocation and all devices of the job may have changed. */
 static void note_subjects(Manager *m, const Job *job) {
         Allocation *a = ledger_find(m->host.ledger, job->subject);
         _cleanup_free_ PciAddress *devices = NULL;
@@ -91,7 +91,8 @@ static void note_subjects(Manager *m, const Job *job) {
         note_devices(m, devices, n);
 }
 
-/* Checks the devices of a job that waited, because a guest may have opened one of them meanwhile. */
+/* Checks a job that had to wait, because a guest may have opened one of its devices meanwhile. Returns 0 or a negative
+ * errno. */
 static int check_waited(Manager *m, Job *job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -101,7 +102,8 @@ static int check_waited(Manager *m, Job *job) {
         return -EBUSY;
 }
 
-/* Begins the job, after the reply to the method call was sent, so that the signal JobNew follows the reply. */
+/* Begins the job. By now the reply to the method call was sent, so the signal JobNew follows the reply. Returns 0 or a
+ * negative errno. */
 static int on_begin(Job *job) {
         Manager *m = job->manager;
         int r;
@@ -113,7 +115,8 @@ static int on_begin(Job *job) {
         note_job(job, JOB_NOTE_BEGUN);
         r = check_waited(m, job);
         manager_note_gpus(m, job->steps);
-        /* The job may unbind the GPUs, which makes their minors invalid. The checks above needed the minors. */
+        /* The job may unbind the GPUs, and then their minors are no longer valid. Forget them after the checks, which
+         * need them. */
         for (size_t i = 0; r == 0 && i < job->steps->n; i++)
                 manager_forget_gpu(m, job->steps->steps[i].device);
         return r;
@@ -174,7 +177,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* Handles a process of the job that is blocked in a write to sysfs: its devices stay blocked until the write
+/* Handles a process of the job that is blocked in a write to sysfs. Its devices stay blocked until the write
  * returns. */
 static void on_given_up(Job *job, const JobStuck *stuck) {
         const char *also = stuck->step ? step_hang(stuck->step) : NULL;
@@ -195,8 +198,8 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* Reads the devices of the job again. Devices whose locks a process that was given up may hold are marked as stuck
- * already, so their locks are not taken. */
+/* Reads the devices of a job again whose process was given up. The devices whose locks the process may hold are marked
+ * as stuck, so they are read without their locks. */
 static void refresh_late(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -205,8 +208,8 @@ static void refresh_late(Manager *m, const Job *job) {
                 (void) manager_refresh(m, devices, n, false);
 }
 
-/* Calls finished() and records a failure. A failure is recorded before finished(), which may free the allocation; one
- * that finished() finds, after it. */
+/* Calls finished(), and records the failure of the job. A job that has failed already is recorded first, because
+ * finished() may free the allocation; a failure that finished() detects is recorded afterwards. */
 static JobResult finish(Manager *m, Job *job, JobResult result) {
         JobResult after;
 
@@ -224,8 +227,8 @@ static PciAddress gpu_of(const Inventory *inv, PciAddress device) {
         return dev && dev->type == PCI_TYPE_VF ? dev->physfn : device;
 }
 
-/* Returns true when both lists create or remove vGPUs of one GPU. The vGPUs of a GPU are read together, and not while a
- * job changes one. */
+/* Returns true when both lists create or remove a vGPU of the same GPU. The vGPUs of a GPU are read together, but not
+ * while a job changes one of them. */
 static bool share_vgpus(const Inventory *inv, const StepList *a, const StepList *b) {
         for (size_t i = 0; i < a->n; i++)
                 for (size_t j = 0; a->steps[i].kind == STEP_VGPU && j < b->n; j++)
@@ -235,8 +238,8 @@ static bool share_vgpus(const Inventory *inv, const StepList *a, const StepList 
         return false;
 }
 
-/* Returns true while an earlier job stops or starts a service of this job, creates or removes a shared memory region of
- * it, or changes a vGPU of the same GPU. */
+/* Returns true while an earlier job uses what this job needs: it stops or starts the same service, creates or removes
+ * the same shared memory region, or changes a vGPU of the same GPU. */
 static bool must_wait(const Manager *m, const Job *job) {
         const JobQueue *q = &m->jobs;
 
@@ -252,7 +255,7 @@ static bool must_wait(const Manager *m, const Job *job) {
         return false;
 }
 
-/* Starts the held jobs that no longer have to wait. */
+/* Starts the jobs that were held and no longer have to wait. */
 static void begin_waiting(Manager *m) {
         for (size_t i = 0; i < m->jobs.n; i++)
                 if (m->jobs.list[i]->held && !must_wait(m, m->jobs.list[i]))
@@ -304,12 +307,13 @@ static void on_end(Job *job, JobResult result) {
         job->result = result;
         note_job(job, JOB_NOTE_CHANGED | JOB_NOTE_ENDED);
         begin_waiting(m);
-        /* To avoid a loop, a failed start-services job is repeated only at the next start of the daemon. */
+        /* When a start-services job has failed, do not start the next one now, which would fail again and again. The
+         * next start of the daemon does. */
         m->notes.services_due = m->notes.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
         note_turn(m);
 }
 
-/* Unblocks the devices on which the process was stuck, and reads them again. */
+/* Unblocks the devices on which the process was stuck, and reads the devices again. */
 static void on_returned(Job *job, const JobStuck *stuck) {
         const PciAddress *devices = stuck->devices;
         const size_t n = stuck->n_devices;
@@ -359,15 +363,15 @@ Verdict job_queue_check_room(const JobQueue *q, Refusal *ret) {
                       "%u jobs are running, which is the limit.", SERVER_JOBS_MAX);
 }
 
-/* Returns true when a process of the stuck job may still change a device of steps. */
+/* Returns true when a process of the stuck job may still change a device of the steps. */
 static bool is_in_the_way(const Job *stuck, const StepList *steps) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
 
-        /* All processes that were given up have returned, and the child is about to exit. */
+        /* All processes that were given up have exited, and the child is about to exit. */
         if (stuck->n_stuck == 0)
                 return false;
-        /* A process that is stuck without a device, for example with a service, may hold any lock. */
+        /* A process that is stuck without a device, for example at a service, may hold any device lock. */
         if (job_busy_devices(stuck, &devices, &n) < 0 || n == 0)
                 return true;
         for (size_t i = 0; i < steps->n; i++)

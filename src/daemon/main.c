@@ -31,7 +31,7 @@ static void help(void) {
              "See passthroughd(8).");
 }
 
-/* Returns 1 to continue, 0 when done, -1 after a usage error. */
+/* Returns 1: continue; 0: everything is done; -1: the usage is wrong. */
 static int parse_arguments(int argc, char *argv[]) {
         enum {
                 ARG_SYSROOT = 0x100,
@@ -72,8 +72,8 @@ static int parse_arguments(int argc, char *argv[]) {
         return -1;
 }
 
-/* Returns an absolute path, because passthroughctl, which gets these paths from the daemon, runs in another directory.
- * The caller frees. */
+/* Returns the path as an absolute path. passthroughctl gets it from the daemon, and runs in another directory. The
+ * caller frees; NULL when out of memory. */
 static char *make_absolute(const char *path) {
         _cleanup_free_ char *directory = *path == '/' ? NULL : get_current_dir_name();
 
@@ -95,17 +95,18 @@ int main(int argc, char *argv[]) {
         }
         if (r == 0)
                 return fflush(stdout) != 0 || ferror(stdout) ? EXIT_FAILURE : EXIT_SUCCESS;
-        /* glibc raises this threshold when a large buffer is freed, and then keeps megabytes after a Describe. A fixed
-         * threshold returns such buffers to the kernel. */
+        /* glibc raises this threshold whenever a large buffer is freed, and would then keep the megabytes of a
+         * Describe. If the threshold is set, it stays, and such buffers return to the kernel. */
         (void) mallopt(M_MMAP_THRESHOLD, 256 * 1024);
-        /* systemd starts the daemon as another user than root, with ambient capabilities. Programs that the daemon
-         * starts get none of them. */
+        /* systemd starts the daemon as another user than root, with ambient capabilities. Clear them, so that no
+         * program that the daemon starts inherits them. */
         (void) prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
         /* Block SIGHUP, so that a reload requested this early stays pending until the event loop handles it. */
         (void) sigemptyset(&early);
         (void) sigaddset(&early, SIGHUP);
         (void) sigprocmask(SIG_BLOCK, &early, NULL);
-        /* With another --sysroot=, the processes are those of a simulated machine, which any process may search. */
+        /* With another --sysroot=, the processes are those of a simulated machine: the daemon may search them
+         * itself. */
         if (!holders && streq(arg_sysroot, "/"))
                 holders = HOLDERS_SOCKET;
         holders_use_socket(holders);
@@ -120,7 +121,7 @@ int main(int argc, char *argv[]) {
         r = manager_new(sysroot, config, state_dir, getenv("MODPROBE_DIRECTORY"), &m);
         if (r != 0)
                 return r == EX_CONFIG ? EX_CONFIG : EXIT_FAILURE;
-        /* Without the signal, a write to a closed socket fails with EPIPE. */
+        /* With SIGPIPE ignored, a write to a closed socket fails with EPIPE. */
         (void) signal(SIGPIPE, SIG_IGN);
         return manager_run(m) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and frees the manager, connects it to D-Bus and signals, and runs the event loop. */
+/* Creates and frees the manager, serves D-Bus calls and signals, and runs the event loop. */
 
 #include "manager.h"
 #include "facts.h"
@@ -106,7 +106,7 @@ static Verdict on_allocate(void *userdata, const char *name, const Request *r, u
         Manager *m = userdata;
         Verdict v = manager_allocate(m, name, r, owner, ret_job, ret);
 
-        /* The new facts may cause work. */
+        /* The new facts may mean work for settle. */
         note_turn(m);
         return v;
 }
@@ -177,8 +177,8 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         Manager *m = userdata;
         int r = manager_scan(m);
 
-        /* A reason that names a program using a device dates from the start of the daemon. The program may have
-         * ended. */
+        /* Such a reason names a program that used a device when the daemon started. The program may have ended
+         * since. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->status.taken = false;
         manager_forget_modes(m);
@@ -283,8 +283,8 @@ static const ServerCallbacks server_callbacks = {
         .bus_settled = on_bus_settled,
 };
 
-/* Handles SIGTERM. After the first one, running jobs finish. The second one kills them, and the next start resumes
- * their work. */
+/* Handles SIGTERM. The first one lets running jobs finish. The second one kills them, and the next start of the daemon
+ * resumes their work. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Manager *m = userdata;
         const size_t active = job_queue_active(&m->jobs);
@@ -336,17 +336,17 @@ static int on_settle(sd_event_source *source, void *userdata) {
 }
 
 static int add_settle(Manager *m) {
-        /* Enabled at first, to begin the startup phases. */
+        /* Enabled from the start, to begin the phases of startup. */
         int r = sd_event_add_defer(m->event, &m->notes.settle, on_settle, m);
 
         if (r < 0)
                 return r;
-        /* Runs before the loop waits for the next event, so that the changes of one event are told before the next
-         * event changes more. The source itself is dispatched only when there are notes. */
+        /* Settle runs before the loop waits for the next event, so that clients learn the changes of one event before
+         * the next event changes more. The source itself is dispatched only when there are notes. */
         r = sd_event_source_set_prepare(m->notes.settle, on_settle);
         if (r < 0)
                 return r;
-        /* It runs before the buses' own preparation, which sends what is in their queues. */
+        /* Settle runs before the prepare callbacks of the buses, which send the messages in their queues. */
         return sd_event_source_set_priority(m->notes.settle, SD_EVENT_PRIORITY_NORMAL - 2);
 }
 

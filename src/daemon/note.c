@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Notes of what changed, and the texts of events. */
+/* Notes what has changed, and makes the texts of events. */
 
 #include <assert.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* If more devices than this are noted, all devices are checked instead. */
+/* If more devices than this are noted, all devices count as noted. */
 #define DEVICES_MAX 1024U
 
 static void noted_event_done(NotedEvent *e) {
@@ -66,7 +66,7 @@ void note_device(Manager *m, PciAddress device) {
         note_devices(m, &device, 1);
 }
 
-/* Also notes the PF of each VF: if the VF is gone, the inventory does not tell which PF it had. */
+/* Also notes the PF of each VF here: if the VF is gone, the inventory no longer tells its PF. */
 void note_devices_of(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -77,8 +77,8 @@ void note_devices_of(Manager *m, const Allocation *a) {
         }
 }
 
-/* Notes the allocations that share a region with `a`, because the members of a region are a property of each of
- * them. */
+/* Notes the allocations that share a region with `a`, because each of them has a property that lists the members of the
+ * region. */
 static void note_members(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_regions; i++) {
                 const SharedRegion *s = ledger_find_region(m->host.ledger, a->regions[i].name);
@@ -130,7 +130,7 @@ void note_arrived(Manager *m, PciAddress device) {
 }
 
 void note_unchecked(Manager *m, PciAddress device) {
-        /* Out of memory: the next check of all devices covers it. */
+        /* If memory runs out, the next check of all devices includes this one. */
         (void) pci_address_append(&m->notes.unchecked, &m->notes.n_unchecked, device);
         note_turn(m);
 }
@@ -154,8 +154,8 @@ bool manager_is_arriving(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Notes an event. devices: addresses, separated by ", "; this function takes ownership. a: the allocation that has the
- * devices, or NULL. */
+/* Notes an event. devices: addresses, separated by ", "; takes ownership. a: the allocation that has the devices; NULL:
+ * none. */
 static void note_text(Manager *m, HistoryEvent event, char *devices, const Allocation *a, const char *message) {
         NotedEvent e = { .kind = event, .devices = devices, .message = message ? strdup(message) : NULL };
         Notes *n = &m->notes;
@@ -185,7 +185,7 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
         note_text(m, event, string_format("%s", PCI_ADDRESS_STR(device)), a, message);
 }
 
-/* Formats the addresses of the devices of `a`, separated by ", ". The caller frees; NULL when out of memory. */
+/* Formats the addresses of all devices of `a`, separated by ", ". The caller frees; NULL when out of memory. */
 static char *format_devices(const Allocation *a) {
         _cleanup_free_ char *list = string_format("%s", "");
 
@@ -237,7 +237,7 @@ void note_promise(Manager *m, const Allocation *a, const Refusal *why) {
                 why && why->has_device ? string_format("%s", PCI_ADDRESS_STR(why->device)) : format_devices(a);
         _cleanup_free_ char *message = why ? refusal_text(why) : NULL;
 
-        /* The removal or replacement of the device was recorded already. */
+        /* The removal or replacement of the device is in the history already. */
         if (why && (why->verdict == VERDICT_MISSING || why->verdict == VERDICT_HARDWARE_CHANGED))
                 return;
         if (!why)
@@ -248,7 +248,7 @@ void note_promise(Manager *m, const Allocation *a, const Refusal *why) {
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
         _cleanup_free_ char *text = refusal_text(why);
 
-        /* An earlier daemon has recorded this reason. */
+        /* An earlier daemon has recorded the same reason. */
         if (streq_ptr(a->reason, why->message) || streq_ptr(a->reason, text))
                 return;
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)

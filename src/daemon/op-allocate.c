@@ -11,13 +11,13 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most plans for a request; after that it is refused because the node changes too fast. */
+/* The most plans for one request. If the facts have changed after each of them, the request is refused. */
 #define PLAN_ATTEMPTS_MAX 4
-/* The most devices in use that a request skips; each costs a scan of /proc/PID/fd of all processes. */
+/* The most devices in use that one request skips, because each costs a scan of /proc/PID/fd of all processes. */
 #define USED_MAX          8
 
-/* Returns true when the host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk or
- * network interface of the host; but a GPU without a driver may show the firmware's console. */
+/* Returns true when the host may use one of the devices. A device without a driver, or on a VFIO driver, has no disk
+ * and no network interface of the host; but a GPU without a driver may show the console of the firmware. */
 static bool may_affect_host(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -39,13 +39,16 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Reads the facts again on which the plan depends: those of its devices, or, for a refused plan (`a` is NULL), the
- * drivers, the needs of the host, the vGPUs and the PFs without a network interface. Returns 1 when a fact changed, 0,
- * or a negative errno. */
+/*
+ * Reads the facts again on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
+ * refused, so the facts are read for which it may have been refused: the drivers, the devices that the host needs, the
+ * vGPUs, and the PFs without a network interface. Returns 1 when a fact has changed, 0 when none has, or a negative
+ * errno.
+ */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
         int host = drivers >= 0 && (!a || may_affect_host(m, a)) ? manager_refresh_host(m) : drivers;
-        /* There is no event when another program creates or removes a vGPU of a VF. */
+        /* The kernel sends no event when another program creates or removes a vGPU on a VF, so read the vGPUs here. */
         int groups = host < 0 ? host : a ? manager_refresh_groups(m, a) : manager_refresh_refused(m);
 
         if (groups > 0 && a)
@@ -55,7 +58,7 @@ static int refresh_planned(Manager *m, const Allocation *a) {
         return groups < 0 ? groups : drivers | host | groups;
 }
 
-/* A request, and the devices in use, which its plan must not have. */
+/* A request, and the devices that its plan must not have because they are in use. */
 typedef struct Search {
         const Request *request;
         const Allocation *attach_to; /* the allocation that gets the devices; NULL: a new one */
@@ -63,7 +66,7 @@ typedef struct Search {
         size_t n_in_use;
 } Search;
 
-/* Makes a plan. ledger: the ledger of the host state, or a copy in which more guests run. */
+/* Makes a plan. ledger: the ledger of the host state, or a copy in which more guests count as running. */
 static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger, Plan **ret, Refusal *ret_refusal) {
         HostView view = host_state_view(&m->host);
 
@@ -74,8 +77,8 @@ static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger
                             : plan_make(&view, s->request, ret, ret_refusal);
 }
 
-/* Makes a plan from the known facts, then reads the facts on which it depends again, and repeats both while these
- * changed. */
+/* Makes a plan from the known facts, and then reads the facts on which it depends again. Repeats both if the facts have
+ * changed, at most PLAN_ATTEMPTS_MAX times. */
 static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -96,13 +99,13 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* Returns true when a guest unknown to libvirt may run with `a`. As no running guest is known, memory is set aside for
- * it; but a guest that has the devices open has allocated this memory already. */
+/* Returns true when a guest that libvirt does not know may run with `a`. Without such a guest, memory is set aside for
+ * `a`; with it, the guest has allocated this memory, if it has the devices open. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;
 }
 
-/* Returns true when the request would fit if the guests of these allocations ran. */
+/* Returns true when the request would fit if guests ran with these allocations, and so had allocated their memory. */
 static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *const *idle, size_t n) {
         _cleanup_(cleanup_ledger_free) Ledger *assumed = ledger_copy(m->host.ledger);
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
@@ -113,10 +116,11 @@ static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *co
 }
 
 /*
- * Finds guests that libvirt does not know, for example in a container, by their open devices: QEMU allocates the memory
- * of a guest before it opens the devices. Each guest found costs a scan of /proc/PID/fd of all processes. So the search
- * is made only when the outcome of the request depends on it, for at most HOLDER_LOOK_USEC. An allocation whose guest
- * is not found in that time counts as not running. manager_mark_all_running() resets the result.
+ * Finds guests that libvirt does not know, for example in a container, by the devices that they have open: QEMU
+ * allocates the memory of a guest before it opens the devices. Each guest that is found costs a scan of /proc/PID/fd of
+ * all processes. So the search is made only when the outcome of the request depends on it, and takes at most
+ * HOLDER_LOOK_USEC. Allocations that were not searched in this time count as without a guest.
+ * manager_mark_all_running() undoes the marks.
  */
 static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));
@@ -136,14 +140,14 @@ static bool find_unknown_guests(Manager *m, const Search *s) {
         return found;
 }
 
-/* Reads CPUs, memory and guests again, and then calls plan_on_fresh_devices(). */
+/* Reads the CPUs, the memory and the guests again, and then calls plan_on_fresh_devices(). */
 static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         Verdict v;
 
         if (s->request->cpus > 0 && manager_refresh_nodes(m) < 0)
                 return refuse_no_memory(ret_refusal);
-        /* Read the guests after the memory. Otherwise the memory of a guest that ends in between would count as free,
-         * although its allocation still needs it. */
+        /* Read the guests after the memory. In the other order, the memory of a guest that ends in between would count
+         * as free, although its allocation still needs that memory. */
         if (s->request->cpus > 0)
                 manager_mark_all_running(m);
         v = plan_on_fresh_devices(m, s, ret, ret_refusal);
@@ -196,7 +200,7 @@ static void log_forced(const Manager *m, const Allocation *a) {
 }
 
 /* Gives *a its name, id and generation, and adds it to the ledger in memory and on disk. Sets *a to NULL when the
- * ledger owns the allocation: on VERDICT_NONE, and when the disk may have it in spite of a failure. */
+ * ledger has taken ownership: on VERDICT_NONE, and also on a refusal if the file may be on disk nevertheless. */
 static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation **a, Refusal *ret) {
         Allocation *claimed = *a;
         sd_id128_t id;
@@ -230,8 +234,8 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         *a = NULL;
         if (r >= 0)
                 return VERDICT_NONE;
-        /* The file may exist, so keep the claim: two files that claim a device would make the ledger read-only at the
-         * next start. */
+        /* The file may exist, so keep the claim. Otherwise a later allocation could have a file with the same device,
+         * and two such files would make the ledger read-only at the next start. */
         ledger_set_state(m->host.ledger, claimed, ALLOCATION_FAILED);
         claimed->hold = 0;
         claimed->lease_end = 0;
@@ -241,7 +245,7 @@ static Verdict reserve(Manager *m, const char *name, uint32_t owner, Allocation 
         return refuse_storage(ret, r);
 }
 
-/* Announces a lease, which needs no job. */
+/* Tells the journal and clients about a new lease. A lease has no job. */
 static Verdict announce_lease(Manager *m, Allocation *a, uint32_t *ret_job) {
         *ret_job = 0;
         note_allocation(m, a);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What several calls and jobs do with allocations: checks, state changes, removal, shared memory. Also accepts changed
- * devices. */
+/* Parts that several operations and jobs share: checks, state changes, removal, shared memory. Also the operation
+ * Accept. */
 
 #include "facts.h"
 
@@ -40,7 +40,7 @@ static Verdict check_blocked(const Manager *m, PciAddress device, bool only_orph
                        : device_status_check_blocked(&m->host.status, device, ret);
 }
 
-/* A VF also counts as blocked when its PF is, because a change of the VF goes through the PF. */
+/* A VF also counts as blocked when its PF is blocked, because a VF is changed through its PF. */
 Verdict manager_check_blocked(const Manager *m, const Allocation *a, bool only_orphaned, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -79,8 +79,8 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         return r;
 }
 
-/* Marks a as failed, because its file may have a change that was refused. Only a release, which removes the file, is
- * possible then. */
+/* Marks a as failed, because a change of it was refused although the file may have that change. Only a release, which
+ * removes the file, is possible then. */
 static void set_uncertain(Manager *m, Allocation *a) {
         ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
         a->hold = 0;
@@ -121,7 +121,8 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 return v;
         }
         r = store_save(m->store, *b);
-        /* Keep the larger claim: the file may be the old or the new one. */
+        /* The file may have the new or the old allocation. Keep the one with more devices in memory, so that none of
+         * them is allocated again. */
         if (r < 0 &&
             (!store_may_have(m->store, *b) || store_save(m->store, a) >= 0 || (*b)->n_devices < a->n_devices)) {
                 (void) ledger_remove(m->host.ledger, a->name);
@@ -156,8 +157,8 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 note_allocation(m, a);
                 return;
         }
-        /* If the promise to `a` was broken, others may lack the same resource, and the release may end that. So check
-         * all promises. */
+        /* If the promise to `a` was broken, another allocation may lack the same resource, and get it from the release.
+         * So check all promises. */
         m->notes.promises_unchecked = m->notes.promises_unchecked || a->reason;
         manager_forget_attributes(m, a);
         a = ledger_remove(m->host.ledger, a->name);
@@ -166,7 +167,7 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
         allocation_free(a);
 }
 
-/* Refuses when the host needs a device of `a`, as may happen after a boot. */
+/* Refuses when the host needs a device of `a`. That can change with a boot. */
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -210,9 +211,9 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret) {
         return promise_check_kept(&view, a, ret);
 }
 
-/* Shared memory regions of guests: checks and watches their files in /dev/shm. */
+/* The shared memory of guests: checks and watches the files of the regions in /dev/shm. */
 
-/* Refuses a region whose file was removed: a new file would not be the memory that the members have mapped. */
+/* Refuses a region whose file was removed: a new file would not be the memory that the other members have mapped. */
 static Verdict check_existing(const Manager *m, const SharedRegion *shared, Refusal *ret) {
         for (size_t i = 0; i < shared->n_members; i++)
                 if (shared->members[i]->state == ALLOCATION_READY && region_verify(m->fs, &shared->region) == 0)
@@ -223,7 +224,7 @@ static Verdict check_existing(const Manager *m, const SharedRegion *shared, Refu
         return VERDICT_NONE;
 }
 
-/* Refuses when a server already listens before the region exists: it can only have mapped an old region of this
+/* Refuses a new region whose server listens already: the server can only have mapped an old region with the same
  * name. */
 static Verdict check_server(const Manager *m, const Region *r, Refusal *ret) {
         const char *pattern = m->host.config->shared_memory_server;
@@ -251,7 +252,7 @@ Verdict manager_check_regions(const Manager *m, const Request *request, Refusal 
 
                 if (shared && check_existing(m, shared, ret) != VERDICT_NONE)
                         return ret->verdict;
-                /* On other errors, the job will fail to create the region, and say why. */
+                /* On another error, the job will fail to create the region, and say why. */
                 if (k == 1 || k == -EEXIST)
                         return refuse(ret, VERDICT_SHARED_MEMORY_TAKEN, NULL,
                                       "Find out who uses the file, then remove it; or take another name.",
@@ -283,7 +284,8 @@ void manager_look_at_regions(Manager *m, const Allocation *a) {
 static int on_shm(sd_event_source *source, const struct inotify_event *event, void *userdata) {
         Manager *m = userdata;
 
-        /* An event without a name is an overflow, or concerns the directory itself. */
+        /* An event without a name means an overflow, or is about the directory itself. Both may mean that files were
+         * removed. */
         if (event->len > 0 && strncmp(event->name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) != 0)
                 return 0;
         note_facts(m);
@@ -295,13 +297,13 @@ void manager_follow_regions(Manager *m) {
         _cleanup_close_ int fd = sysfs_open(m->fs, "dev/shm", O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : sd_event_add_inotify_fd(m->event, &m->watches.shm, fd, IN_DELETE | IN_MOVE, on_shm, m);
 
-        /* Without /dev/shm there are no regions. */
+        /* Without a /dev/shm, no region can exist whose removal must be watched. */
         if (r < 0 && r != -ENOENT)
                 log_warning_errno(r, "Failed to watch /dev/shm, a removal of shared memory is noticed on a rescan "
                                      "only, ignoring: %m");
 }
 
-/* Members of the group can create any number of hard links to a region, so the log is limited. */
+/* A member of the group can create any number of hard links to a region, so only this many files are logged. */
 #define REPORTED_MAX 10
 
 void manager_report_unknown_regions(const Manager *m) {
@@ -331,9 +333,9 @@ void manager_keep_shared(Manager *m, Job *job) {
         }
 }
 
-/* Accept: at an admin's request, an allocation takes the cards that replaced its devices. */
+/* Accept: at an admin's request, an allocation takes the cards that have replaced its devices. */
 
-/* Notes an event for each replaced card. a: the allocation with the identity of the old cards. */
+/* Notes an event for each replaced card. a: the allocation while it still has the identities of the old cards. */
 static void record(Manager *m, const HostView *view, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (plan_find_replacement(view, &a->devices[i]))
@@ -363,14 +365,15 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        /* Record before the old allocation loses the identity of the old cards. */
+        /* b is the former allocation now, and still has the identities of the old cards. */
         record(m, &view, b);
         v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {
                 (void) manager_set_state(m, accepted, ALLOCATION_FAILED, ret->message);
                 return v;
         }
-        /* As after the failure of a resumed job, only a release restores the devices. */
+        /* If the job fails, its undo would not restore the state before the allocation. Only a release does, as for a
+         * resumed job. */
         job_queue_find(&m->jobs, *ret_job)->resumed = true;
         note_allocation(m, accepted);
         return VERDICT_NONE;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attach gives an allocation further devices. They become part of it, in phase attaching, before the job begins. If the
- * job fails, they are removed; after a crash they are detached. Detach takes a device from an allocation. Its phase is
- * set to detaching on disk before the job begins, so that a restart after a crash repeats the detach.
+ * Attach gives an allocation further devices. Before the job begins they become part of the allocation, in the phase
+ * attaching. They are removed from it when the job fails, and detached after a crash. Detach takes a device from an
+ * allocation. Before the job begins, the phase of the device becomes detaching, on disk too, so that a start after a
+ * crash repeats the detach.
  */
 
 #include <errno.h>
@@ -32,7 +33,8 @@ static const JobKind attach_kind = {
         .finished = attach_finished,
 };
 
-/* The texts of the <hostdev> elements of the assigned devices and companions in part, which are devices of `a`. */
+/* The assigned devices and companions of an allocation that are being attached or detached, each with the text of its
+ * <hostdev>. */
 typedef struct Hostdevs {
         PciAddress *devices;
         char **texts;
@@ -44,7 +46,7 @@ static void hostdevs_done(Hostdevs *h) {
         free(h->devices);
 }
 
-/* Makes the texts of the devices of `a` that are changing; none when libvirt does not run. */
+/* Makes the Hostdevs of `a`. They are empty while libvirt does not report which guests run. */
 static Verdict make_hostdevs(const Manager *m, const Allocation *a, Hostdevs *ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(a),
                                                       *part = allocation_changing_part(a);
@@ -69,8 +71,8 @@ static Verdict make_hostdevs(const Manager *m, const Allocation *a, Hostdevs *re
         return v;
 }
 
-/* Removes the devices that are not settled from `a`, in ledger and on disk. Returns the new allocation that replaces
- * `a`, which is freed; NULL on failure, which keeps `a`. */
+/* Removes the devices that are being attached or detached from `a`, in the ledger and on disk. Returns the new
+ * allocation, which replaces `a`; `a` is freed. NULL on a failure, which leaves `a` as it is. */
 static Allocation *drop_changing(Manager *m, Allocation *a) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
                                                       *part = allocation_changing_part(a);
@@ -84,12 +86,12 @@ static Allocation *drop_changing(Manager *m, Allocation *a) {
         manager_forget_attributes(m, part);
         note_devices_of(m, part);
         note_allocation(m, rest);
-        /* A promise, also to other allocations, may have been broken by one of the removed devices. */
+        /* A removed device may have broken a promise, also to another allocation. */
         note_facts(m);
         return rest;
 }
 
-/* Refuses when the devices of `a`, or its guest, cannot be changed now. */
+/* Refuses when the devices of `a`, or the devices of its guest, cannot be changed now. */
 static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Refusal *ret) {
         if (a->state != ALLOCATION_READY)
                 return refuse(ret, VERDICT_WRONG_STATE, NULL, "Release it.", "'%s' is %s.", a->name,
@@ -107,7 +109,7 @@ static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Ref
         return VERDICT_NONE;
 }
 
-/* Returns a copy of allocation a with the devices of part. */
+/* Returns a copy of a to which the devices of part are added. NULL when out of memory. */
 static Allocation *extend(const Allocation *a, Allocation *part) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
 
@@ -116,7 +118,7 @@ static Allocation *extend(const Allocation *a, Allocation *part) {
         return b && allocation_take_devices(b, part) >= 0 ? TAKE_PTR(b) : NULL;
 }
 
-/* Refuses when the guest has no place for all devices at its next start. */
+/* Refuses when not all devices of b have a place in the guest at its next start. */
 static Verdict check_layout(const Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(b);
 
@@ -144,7 +146,7 @@ static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, 
         return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* Adds the devices of part to `a`, and starts the job. */
+/* Adds the devices of part to `a`, and starts the job that attaches them. */
 static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = extend(a, part);
         Allocation *extended = b;
@@ -205,8 +207,8 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
 }
 
-/* Stores the place of the device in the guest, which attach_ended() saves. Without a guest, it is the place in the
- * definition. */
+/* Stores the place that the device got in the guest; attach_ended() writes it to disk. Without a guest, it is the place
+ * in the domain's definition. */
 static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place) {
         const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
@@ -222,8 +224,9 @@ static bool has_coherent(const Allocation *a, const Allocation *part) {
         return false;
 }
 
-/* A guest that started with one device may have iommufd, and the new device gets what the guest has. The firmware of a
- * guest tells the cells for the memory of a GPU, and an attached GPU gets none. */
+/* Adds to the job's message what the guest lacks for the new devices. iommufd: a guest uses it or not from its start
+ * on, whatever the new device needs. Memory of GPUs: the firmware of a guest tells the NUMA nodes for it at the start,
+ * so an attached GPU has none. */
 static void tell_lacks(const Manager *m, Job *job, const Allocation *a, const Allocation *part) {
         IommufdFacts facts = iommufd_facts(m->host.inventory, m->host.config, a);
         _cleanup_free_ char *text = NULL;
@@ -251,7 +254,7 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
                 return JOB_FAILED_DIRTY;
         }
         set_phase(a, part, DEVICE_PHASE_SETTLED);
-        /* As long as the devices are attaching on disk, the next start detaches them. */
+        /* The disk still says attaching, so the next start detaches the devices. Say so in memory too. */
         if (manager_set_state(m, a, a->state, a->reason) < 0) {
                 set_phase(a, part, DEVICE_PHASE_ATTACHING);
                 a->status.halted = true;
@@ -266,11 +269,11 @@ static JobResult settle(Manager *m, Job *job, Allocation *a, const Allocation *p
         return JOB_DONE;
 }
 
-/* Returns the devices of the job with their state after it; NULL when out of memory. */
+/* Returns a copy of the devices that are being changed, after reading their state. NULL when out of memory. */
 static Allocation *read_changing_part(Manager *m, const Allocation *a, JobResult result) {
         Allocation *part = allocation_changing_part(a);
 
-        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        /* After a timeout the child may still hold the device locks, on which a read would block. */
         if (part && result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, part);
         return part;
@@ -299,7 +302,9 @@ static const JobKind detach_kind = {
         .finished = detach_finished,
 };
 
-/* Puts stuck devices in quarantine, unless the guest may have them. */
+/* Refuses when a process that is stuck at a device may be plugging it in or out, because the guest may have that
+ * device. Refuses also as manager_check_releasable() does. Other stuck devices do not matter: the detach puts them in
+ * quarantine. */
 static Verdict check_stuck(const Manager *m, const Allocation *a, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(a);
 
@@ -333,8 +338,8 @@ static Verdict start_detach(Manager *m, const Allocation *a, const Hostdevs *hos
         return manager_start_job(m, &detach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* Checks whether the devices are in use. A running guest has them open, and the job makes it release them; this is not
- * possible with a guest of Xen. */
+/* Refuses when a process uses a device that is being detached. A running guest has it open, but the job makes the guest
+ * release it. A guest of Xen cannot be made to. */
 static Verdict check_use(Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_changing_part(b);
 
@@ -389,7 +394,7 @@ static Verdict detach_check(Manager *m, const Job *job, Refusal *ret) {
         return check_use(m, manager_find_subject(m, job), ret);
 }
 
-/* Returns true when the device is in the state from before the job. */
+/* Returns true when the job has left the device in the state from before the job. */
 static bool is_unchanged(const Job *job) {
         bool unplugs = job->steps->n > 0 && job->steps->steps[0].kind == STEP_UNPLUG;
 
@@ -401,7 +406,7 @@ static JobResult fail(Manager *m, const Job *job, Allocation *a, JobResult resul
         bool kept = step && step->kind == STEP_UNPLUG && job->current == 0 && job->error == -EBUSY;
         DevicePhase phase = kept ? DEVICE_PHASE_KEPT : DEVICE_PHASE_SETTLED;
 
-        /* A device that was stuck is in quarantine, and does not become a device of the guest again. */
+        /* A device that was stuck is in quarantine. It must not become a device of the guest again. */
         a->status.halted = ledger_find_quarantined_of(m->host.ledger, a) ||
                            (!kept && !(result == JOB_FAILED && is_unchanged(job)));
         for (size_t i = 0; !a->status.halted && i < a->n_devices; i++)
@@ -426,7 +431,7 @@ static JobResult detach_finished(Manager *m, Job *job, JobResult result) {
         return JOB_DONE;
 }
 
-/* Continues an interrupted detach, and undoes an interrupted attach. */
+/* Repeats an interrupted detach. An interrupted attach is undone by a detach. */
 static void continue_change(Manager *m, Allocation *a) {
         _cleanup_(hostdevs_done) Hostdevs hostdevs = { 0 };
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -462,7 +467,7 @@ void manager_continue_changes(Manager *m) {
 
                 if (!allocation_is_changing(a) || a->status.halted)
                         continue;
-                /* A process of an earlier daemon may still work on its devices. */
+                /* Leave an allocation for later while a process of an earlier daemon may still work on its devices. */
                 if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
                     manager_check_blocked(m, a, true, NULL) != VERDICT_NONE || job_queue_has(&m->jobs, a->name) ||
                     job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Leases: an allocation that is reserved on disk, whose devices stay with the host until Prepare. It ends at a time of
- * CLOCK_BOOTTIME, which changes of the wall clock do not affect. How long the node was off is unknown, so after a boot
- * the lease starts again with its full length.
- */
+/* Leases. A lease is an allocation that reserves its devices on disk, while they stay with the host until Prepare. It
+ * ends at a time of CLOCK_BOOTTIME, to which changes of the wall clock do not matter. After a boot it starts again with
+ * its full length, because it is unknown how long the node was off. */
 
 #include <systemd/sd-id128.h>
 
@@ -27,7 +25,7 @@ void manager_lease(Allocation *a, uint32_t seconds) {
         get_boot(a->lease_boot);
 }
 
-/* Starts the lease again after a boot. */
+/* Starts a lease from before a boot again, with its full length. */
 static void begin_again(Manager *m, Allocation *a) {
         char boot[SD_ID128_STRING_MAX];
 
@@ -43,7 +41,7 @@ static void expire(Manager *m, Allocation *a) {
         manager_delete_allocation(m, a);
 }
 
-/* Returns the lease that ends first, which may be over already. */
+/* Returns the lease that ends first; it may be over already. NULL: there is no lease. */
 static Allocation *find_next(Manager *m) {
         Allocation *next = NULL;
 
@@ -79,7 +77,7 @@ void manager_follow_leases(Manager *m) {
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
 }
 
-/* Refuses unless changes are possible and `a` has this generation. */
+/* Refuses unless changes are possible now and `a` is a lease of this generation. */
 static Verdict check_lease(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
@@ -91,7 +89,7 @@ static Verdict refuse_state(const Allocation *a, Refusal *ret) {
                       allocation_state_to_string(allocation_shown_state(a)));
 }
 
-/* Checks what may have changed since the devices were planned. */
+/* Refuses when the devices cannot be prepared any more, because something has changed since the plan. */
 static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
         Verdict v = manager_check_blocked(m, a, false, ret);
 
@@ -103,8 +101,8 @@ static Verdict check_devices(Manager *m, const Allocation *a, Refusal *ret) {
         return v != VERDICT_NONE ? v : manager_check_use(m, a, USE_ALLOCATE, ret);
 }
 
-/* Ends the lease of a when it is prepared. This is written to disk before the job: if a lease on disk ran out, the
- * allocation would be removed while its devices are bound. */
+/* Makes the lease an allocation in the state preparing, on disk before the job begins. Otherwise a crash could leave a
+ * lease on disk that runs out, and its end would remove the allocation while the devices are bound. */
 static Verdict end_lease(Manager *m, Allocation *a, Refusal *ret) {
         Verdict v = manager_begin_state(m, a, ALLOCATION_PREPARING, ret);
 
@@ -146,7 +144,7 @@ Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint3
         *ret_job = 0;
         if (a->state == ALLOCATION_RESERVED)
                 return prepare(m, a, ret_job, ret);
-        /* The caller may repeat a call whose reply it did not get. */
+        /* The caller may repeat a call whose reply was lost. */
         if (a->state == ALLOCATION_PREPARING)
                 *ret_job = job_queue_find_subject(&m->jobs, name);
         return *ret_job > 0 || a->state == ALLOCATION_READY ? VERDICT_NONE : refuse_state(a, ret);
@@ -172,7 +170,8 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 
                 a->hold = before.hold;
                 a->lease_end = before.lease_end;
-                /* If this write fails too, the next start finds the other lease, which has the same devices. */
+                /* The file may have the new length, so write the former one again. If that fails too, the next start
+                 * finds the new length, with the same devices. */
                 if (written)
                         (void) store_save(m->store, a);
                 return refuse_storage(ret, r);

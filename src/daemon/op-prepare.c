@@ -25,12 +25,14 @@ void manager_found_attributes(Manager *m, const Job *job, const Step *step, cons
         Allocation *a = ledger_find(m->host.ledger, job->subject);
         AllocationDevice *d = a ? find_vf(m, a, step) : NULL;
 
-        /* A resumed job may find attributes that the interrupted job wrote; they are not the baseline. */
+        /* With a baseline, this job continues an interrupted job. The attributes that it finds may be those that the
+         * interrupted job wrote, so they are no baseline. */
         if (!d || d->has_baseline)
                 return;
         d->baseline = *found;
         d->has_baseline = true;
-        /* Drops generated attributes that the PF cannot set. Requested ones stay, and fail in their step. */
+        /* Drop the generated attributes that the PF does not offer. Those of the request stay, and make their step
+         * fail. */
         vf_attributes_keep(&d->attributes, found->set | ~d->generated);
         d->generated &= found->set;
 }
@@ -46,8 +48,8 @@ int manager_all_attributes_found(Manager *m, const Job *job) {
         return r;
 }
 
-/* The time between two tries to activate a partition doubles from RETRY_FIRST_SEC to RETRY_MAX_SEC. A try follows a
- * report of Fabric Manager, which is asked every 10 seconds. */
+/* After a failed try to activate a partition, the next one waits for RETRY_FIRST_SEC, and twice as long each time, up
+ * to RETRY_MAX_SEC. A try follows a report of Fabric Manager, which is asked every 10 seconds. */
 #define RETRY_FIRST_SEC 6U
 #define RETRY_MAX_SEC   300U
 
@@ -71,7 +73,8 @@ static bool activates(const Job *job) {
         return job->steps->n > 0 && job->steps->steps[job->steps->n - 1].kind == STEP_ACTIVATE;
 }
 
-/* Updates the status of the partition after a job. lacking: the step that was not done because of error; NULL: none. */
+/* Sets in the status of `a` whether its partition is active after the job. lacking: the step that failed with error, so
+ * that the partition is not active; NULL: no such step. */
 static void note_partition(Allocation *a, const Job *job, const Step *lacking, int error) {
         if (!lacking) {
                 if (activates(job))
@@ -81,14 +84,16 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
         a->status.partition_delay =
                 a->status.partition_delay == 0 ? RETRY_FIRST_SEC : MIN(2 * a->status.partition_delay, RETRY_MAX_SEC);
         a->status.partition_retry = clock_usec(CLOCK_MONOTONIC) + a->status.partition_delay * UINT64_C(1000000);
-        /* A guest has the devices, so only Fabric Manager knows whether their partition is active. */
+        /* Only Fabric Manager knows whether the partition is active now, because a guest has the devices. Its next
+         * report tells. */
         if (lacking->kind == STEP_CHECK_UNUSED && error == -EBUSY)
                 return;
         a->status.partition_lost =
                 lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
 }
 
-/* Handles the end of the job. With a lacking step (NULL: none) `a` becomes ready all the same. */
+/* Handles the end of the job, of which the devices must be bound now. `a` becomes ready, also if the job went without
+ * the step lacking (NULL: none). */
 static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult result, const Step *lacking) {
         if (!allocation_is_bound(a, m->host.inventory)) {
                 if (result == JOB_DONE)
@@ -100,7 +105,7 @@ static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult re
                 return result == JOB_DONE ? JOB_FAILED_DIRTY : result;
         }
         note_partition(a, job, lacking, job->error);
-        /* An unchanged reason is kept, so that it is recorded only once. */
+        /* Keep a reason that has not changed, so that it is recorded only once. */
         (void) manager_set_state(m, a, ALLOCATION_READY, a->status.partition_lost ? a->reason : NULL);
         if (!a->status.partition_lost)
                 note_allocation_event(m, HISTORY_READY, a, NULL);
@@ -114,12 +119,13 @@ static JobResult prepare_finished(Manager *m, Job *job, JobResult result) {
         Allocation *a = manager_find_subject(m, job);
         const Step *lacking = job->lacking;
 
-        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        /* After a timeout the child may still hold the device locks, on which a read would block. */
         if (result != JOB_TIMEOUT || lacking)
                 (void) manager_refresh_groups(m, a);
         if (result == JOB_DONE || lacking)
                 return prepare_ended(m, job, a, result, lacking);
-        /* The steps of the interrupted job are not undone, so only a release restores the devices. */
+        /* The undo of a resumed job leaves the steps of the interrupted job as they are, so only a release restores the
+         * devices. */
         if (result == JOB_FAILED && !job->resumed)
                 manager_delete_allocation(m, a);
         else
@@ -155,7 +161,7 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
         if (steps_prepare(a, m->host.inventory, &steps) < 0 || steps_around_services(a, m->host.config, steps) < 0 ||
             steps_make_regions(a, m->host.config, steps) < 0)
                 return refuse_no_memory(ret);
-        /* While a guest has the GPUs, the partition is not activated and the health of the devices is not read. */
+        /* While a guest has the devices, do not activate their partition, and do not read their health. */
         if (!a->status.domain &&
             (steps_activate(a, m->host.config, again, steps) < 0 || steps_check_health(a, steps) < 0))
                 return refuse_no_memory(ret);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quarantine: a device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
+/* Quarantine. A device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
  * it. */
 
 #include "facts.h"
@@ -21,13 +21,14 @@ static const JobKind clear_kind = {
         .finished = clear_finished,
 };
 
-/* Puts the device in quarantine, in memory even if the write to disk fails. Returns 0 when it was written. */
+/* Puts the device in quarantine in memory, even if the write to disk fails. Returns 0, or a negative errno when it is
+ * not on disk. */
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
         int r;
 
-        /* An admin who clears the quarantine has seen the fatal errors. */
+        /* When an admin clears the quarantine, fatal errors are not compared, because the admin has seen them. */
         if (rest)
                 rest->devices[0].has_fatal = false;
         r = rest ? store_save_quarantined(m->store, rest) : -ENOMEM;
@@ -61,7 +62,7 @@ int manager_quarantine_used(Manager *m, const Allocation *a) {
                 const PciDevice *dev = inventory_find(m->host.inventory, d->address);
                 _cleanup_free_ char *evidence = NULL;
 
-                /* The guest did not use a card that replaced the allocated one. */
+                /* Skip another card at the address of the allocated one: no guest has used it. */
                 if (d->lost || (dev && !allocation_device_is(d, dev)))
                         continue;
                 if (!pool || !pool->one_time_use || d->role == DEVICE_ROLE_HELD ||
@@ -88,7 +89,8 @@ int manager_quarantine_stuck(Manager *m, const Allocation *a) {
         return r;
 }
 
-/* Saves the intent before the first step, so that a restart after a crash finishes the clearing. */
+/* Starts the job. Before its first step, writes to disk that the quarantine is being cleared, so that a start after a
+ * crash finishes the work. */
 static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, Refusal *ret) {
         PciAddress device = rest->devices[0].address;
         AfterRelease after = rest->had_domain ? AFTER_RELEASE_KEEP : manager_after_release(&m->host, rest);
@@ -99,7 +101,7 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
         if (steps_release(rest, m->host.inventory, after, rest->had_domain, &steps) < 0 ||
             steps_reset(rest, m->host.inventory, m->host.config, steps) < 0 ||
             (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0) ||
-            /* An admin who clears the quarantine has seen what the driver tells. */
+            /* The driver is not asked about the health of the GPUs, because the admin has seen what it tells. */
             steps_return_gpus(rest, m->host.inventory, false, steps) < 0)
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
@@ -135,8 +137,8 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
         if (v != VERDICT_NONE)
                 return v;
         v = start_clearing(m, rest, ret_job, ret);
-        /* The disk may have the intent, which the next start would then carry out. If this write fails too, the device
-         * stays in quarantine until then. */
+        /* The disk may say that the quarantine is being cleared, and then the next start would do it. Write the old
+         * entry. If this write fails too, the device stays in quarantine until the next start. */
         if (v != VERDICT_NONE)
                 (void) store_save_quarantined(m->store, rest);
         return v;
@@ -158,8 +160,8 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         return v == VERDICT_NONE;
 }
 
-/* Makes the quarantine entry of a device that Nova's guest used. It names the pool, because Nova's guests have no
- * allocation. */
+/* Makes the quarantine entry of a device that a guest of Nova has used. The entry names the pool, because no allocation
+ * does. */
 static Allocation *make_used(const Manager *m, const PciDevice *dev, const char *message) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         HostView view = host_state_view(&m->host);
@@ -204,13 +206,14 @@ bool manager_clean_used(Manager *m, PciAddress device) {
                 return true;
         if (manager_clear_quarantine(m, device, &job, &refusal) == VERDICT_NONE)
                 return true;
-        /* The reason tells an admin why the device is not free. */
+        /* Store the refusal as the reason, from which an admin sees why the device is not free. */
         if (!streq_ptr(rest->reason, refusal.message) && string_copy(&rest->reason, refusal.message) >= 0)
                 note_device(m, device);
         return false;
 }
 
-/* Handles a failed device: it stays in quarantine until an admin clears it again. */
+/* Handles a device that failed while its quarantine was being cleared: it stays in quarantine until an admin clears it
+ * again. */
 static void clear_failed(Manager *m, Job *job, const Step *step _unused_, const char *message) {
         Allocation *rest = ledger_find_quarantined(m->host.ledger, job->devices[0]);
 
@@ -236,11 +239,11 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         if (result != JOB_DONE) {
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
-                /* If the job changed nothing, for example because the device is in use, a later attempt cleans the
-                 * device. */
+                /* JOB_FAILED: the job changed nothing, for example because the device is in use. Keep had_domain, so
+                 * that a later attempt cleans the device. */
                 still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
-                /* After other results the next start of the daemon tries again. */
+                /* After another result, the disk keeps the old entry, and the next start of the daemon tries again. */
                 r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;
                 if (r < 0)
                         log_full(LOG_ERR, r,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Release: starts the job that returns the devices of an allocation to the host, and then removes the allocation. */
+/* Release: starts the job that returns the devices of an allocation to the host. The allocation is removed when it
+ * ends. */
 
 #include <inttypes.h>
 
@@ -47,7 +48,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
         if (r < 0)
                 return refuse_storage(ret, r);
         manager_leave_out_quarantined(m->host.ledger, steps);
-        /* The reason of an interrupted allocation, for what it waited, no longer applies. */
+        /* The reason says for what the interrupted allocation waited. That does not matter any more. */
         if (is_interrupted(before)) {
                 free(a->reason);
                 a->reason = NULL;
@@ -60,7 +61,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 (void) manager_set_state(m, a, before, a->reason);
                 return v;
         }
-        /* After a failed release there is nothing to resume. */
+        /* If the release fails, an interrupted allocation is failed: its work is not resumed. */
         job_queue_find(&m->jobs, *ret_job)->before = is_interrupted(before) ? ALLOCATION_FAILED : before;
         note_allocation(m, a);
         return VERDICT_NONE;
@@ -76,7 +77,8 @@ Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t
         return VERDICT_NONE;
 }
 
-/* Refuses while an orphan blocks an interrupted allocation, which has no job to wait for. */
+/* Refuses while an orphan works on a device of an interrupted allocation. (Such an allocation has no job that would
+ * refuse.) */
 static Verdict check_orphaned(const Manager *m, const Allocation *a, Refusal *ret) {
         return is_interrupted(a->state) ? manager_check_blocked(m, a, true, ret) : VERDICT_NONE;
 }
@@ -103,7 +105,7 @@ Verdict manager_check_state(const Manager *m, const Allocation *a, const char *n
 }
 
 static Verdict check_domain(const Manager *m, const Allocation *a, Refusal *ret) {
-        /* When the guests are unknown, manager_check_use() finds a guest by its open devices. */
+        /* While it is unknown which guests run, manager_check_use() finds a guest by the devices that it has open. */
         if (a->status.domain && (manager_knows_guests(m) || a->n_devices == 0))
                 return refuse(ret, VERDICT_BUSY, NULL, "Shut the domain down first.", "The domain '%s' runs with '%s'.",
                               QUOTABLE(a->status.domain), a->name);
@@ -146,7 +148,7 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
         return v != VERDICT_NONE ? v : manager_start_release(m, a, ret_job, ret);
 }
 
-/* Releases a lease, whose devices are still with the host. */
+/* Removes a lease. Its devices have stayed with the host, so no job is needed. */
 static Verdict release_lease(Manager *m, Allocation *a, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
@@ -163,7 +165,7 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
 
         a = ledger_find(m->host.ledger, name);
         *ret_job = 0;
-        /* The caller may repeat a call whose reply it did not get. */
+        /* The caller may repeat a call whose reply was lost. */
         if (!a && store_was_released(m->store, name, generation))
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RELEASING)
@@ -172,8 +174,8 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RESERVED)
                 return release_lease(m, a, ret);
-        /* An interrupted allocation is not resumed while an orphan works on one of its devices. But its owner can
-         * release it: the release leaves that device in quarantine. */
+        /* While an orphan works on a device of an interrupted allocation, the work is not resumed. But its owner can
+         * release the allocation; the release leaves that device in quarantine. */
         if (a && a->generation == generation && m->announced && check_orphaned(m, a, NULL) != VERDICT_NONE &&
             job_queue_find_subject(&m->jobs, name) == 0) {
                 v = manager_check_may_change(m, ret);
@@ -191,7 +193,7 @@ static Verdict release_check(Manager *m, const Job *job, Refusal *ret) {
 static JobResult release_finished(Manager *m, Job *job, JobResult result) {
         Allocation *a = manager_find_subject(m, job);
 
-        /* After a timeout the child may still hold the device lock, and reading would block on it. */
+        /* After a timeout the child may still hold the device locks, on which a read would block. */
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh_groups(m, a);
         switch (result) {
@@ -205,8 +207,8 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
-                /* No caller waits for a resumed job, so store the reason for its failure. Store it also when a device
-                 * is in quarantine, so that no guest starts with it. */
+                /* Store why the job failed if no caller waits for it (a resumed job). Also if a device is in
+                 * quarantine: with a reason, no guest starts with the allocation. */
                 if (job->resumed || (job->before == ALLOCATION_FAILED && !a->reason) ||
                     ledger_find_quarantined_of(m->host.ledger, a))
                         (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);

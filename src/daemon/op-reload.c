@@ -36,7 +36,7 @@ int manager_load_config(Manager *m) {
         return r;
 }
 
-/* Logs a warning for each allocated device that no pool offers any more. */
+/* Logs a warning for each device of an allocation that no pool offers any more. */
 static void log_dropped(const HostState *host) {
         for (size_t i = 0; i < host->ledger->n_claims; i++) {
                 const Claim *claim = &host->ledger->claims[i];
@@ -51,7 +51,7 @@ static void log_dropped(const HostState *host) {
         }
 }
 
-/* Refuses a policy that offers the same hardware twice, by itself or together with the allocations. */
+/* Refuses a policy that offers the same hardware twice: in two pools, or in a pool and in an allocation. */
 static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",
@@ -74,7 +74,8 @@ AfterRelease manager_after_release(const HostState *host, const Allocation *a) {
         return allocation_left_pools(host->policy, a) ? AFTER_RELEASE_RESTORE : host->config->after_release;
 }
 
-/* Returns true when the new policy wants VFs on the device, or wants it bound at startup, and the old one did not. */
+/* Returns true when the new policy asks for VFs on the device, or for its binding at startup, and the old one did
+ * not. */
 static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
         const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
         const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;
@@ -100,7 +101,8 @@ static void take_config(Manager *m, Config *config, Policy *policy) {
         note_all_devices(m);
 }
 
-/* Makes a policy. The configuration also decides which devices the host needs, so these are marked again first. */
+/* Makes a policy. First marks the devices that the host needs, because the configuration has a part in that
+ * (KeepInterfaces=). */
 static int make_policy(Manager *m, const Config *config, Policy **ret) {
         int r = critical_mark(m->fs, config, m->host.inventory);
 
@@ -130,7 +132,7 @@ static Verdict reload(Manager *m, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Tells systemd that a reload begins. Type=notify-reload requires MONOTONIC_USEC; Type=notify ignores it. */
+/* Tells systemd that a reload begins. MONOTONIC_USEC is for Type=notify-reload; Type=notify ignores it. */
 static void notify_reloading(void) {
         (void) sd_notifyf(false, "RELOADING=1\nMONOTONIC_USEC=%llu", (unsigned long long) clock_usec(CLOCK_MONOTONIC));
 }
@@ -139,7 +141,7 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v;
 
-        /* Before the announcement, the daemon has not yet reported that it is ready. */
+        /* Before the announcement, systemd was not told yet that the daemon is ready. */
         if (m->announced)
                 notify_reloading();
         v = reload(m, &why);
@@ -147,11 +149,12 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
                 (void) sd_notify(false, "READY=1");
         if (v == VERDICT_NONE)
                 return v;
-        /* make_policy() marked the devices in the inventory as the refused configuration says, so mark them again. */
+        /* make_policy() has marked the devices that the host needs by the refused configuration. Mark them by the old
+         * one again. */
         if (critical_mark(m->fs, m->host.config, m->host.inventory) < 0 || host_state_remake_policy(&m->host) < 0)
                 log_warning(
                         "Out of memory: the devices that the host needs are read again before the next allocation.");
-        /* A refusal with a device says that the device would be offered twice. */
+        /* A refusal that names a device means that this device would be offered twice. */
         log_full(LOG_ERR, 0, (&(LogFields) { .id = why.has_device ? MESSAGE_CONFIG_REFUSED : NULL }), "%s %s",
                  why.message, why.remedy);
         return refuse(ret, v, why.has_device ? &why.device : NULL, why.remedy, "%s", why.message);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * The number of VFs of a PF: creates VFs on a PF without VFs, and changes the number when no VF is in use. A change by
- * another program is reported, not reverted.
- */
+/* The number of VFs of a PF: creates VFs on a PF that has none, and changes the number when no VF is in use. When
+ * another program changes the number, that is reported, not reverted. */
 
 #include <errno.h>
 
@@ -31,8 +29,8 @@ static const JobStuck *find_stuck_change(const Job *job) {
         return NULL;
 }
 
-/* Refuses while a change of VFs hangs: it holds the kernel's lock for adding and removing VFs, and another change would
- * block on the lock. */
+/* Refuses while a change of VFs hangs, on any PF. It holds the kernel's lock for adding and removing VFs, on which
+ * another change would block. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
 
@@ -56,7 +54,7 @@ static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal
         return VERDICT_NONE;
 }
 
-/* Refuses when a process has a VF of the PF, or a mediated device on it, open. */
+/* Refuses when a process has a VF of the PF open, or a mediated device on a VF. */
 static Verdict check_open(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const HolderQuery query = { .address = pf->address, .group = -1, .only_parts = true };
         Holder holder;
@@ -84,7 +82,8 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
         return r < 0 ? manager_scan(m) : r;
 }
 
-/* Reads the VFs of the PF, its bond with other ports of its card, and then the guests that use the VFs. */
+/* Reads the VFs of the PF, the bond of its card's ports, and then the guests that use the VFs. Returns 0 or a negative
+ * errno. */
 static int read_pf(Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *ports = NULL;
         size_t n = 0;
@@ -141,7 +140,7 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job) {
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret) {
         HostView view = host_state_view(&m->host);
         Verdict v = device_status_check_blocked(&m->host.status, pf->address, ret);
-        /* The job removes all VFs with a virtfn link, also those that the last scan did not see. */
+        /* The job removes every VF for which the PF has a virtfn link, even if the last scan did not see the VF. */
         size_t n = MAX(pf->n_virtfns, pf->n_vfs);
 
         if (v != VERDICT_NONE)
@@ -158,7 +157,7 @@ Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint
         return v != VERDICT_NONE ? v : start_vfs(m, pf, count, ret_job, ret);
 }
 
-/* Reads the PF again, checks it, and starts the job. */
+/* Reads the PF again, checks whether its VFs can be changed, and starts the job. */
 static Verdict change_vfs(Manager *m, PciAddress address, unsigned count, uint32_t *ret_job, Refusal *ret) {
         const PciDevice *pf;
         HostView view;
@@ -193,7 +192,7 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress address, unsigned c
         if (!pf)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, &address, NULL, "%s is not on this node.",
                               PCI_ADDRESS_STR(address));
-        /* A device without SR-IOV has 0 VFs already: the job is empty. */
+        /* A device that is no PF has 0 VFs already, so the job has no steps. */
         if (count == 0 && pf->type != PCI_TYPE_PF)
                 return start_vfs(m, pf, count, ret_job, ret);
         v = plan_check_pf(&view, pf, count, ret);
@@ -224,7 +223,7 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                 note_event(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
-/* Notes the new VFs, because their uevents could not be handled while the job ran. */
+/* Notes the VFs as new. Their uevents came while the job ran, and were not handled. */
 static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
@@ -232,7 +231,7 @@ static void queue_vfs(Manager *m, PciAddress address) {
                 note_arrived(m, pf->vfs[i]);
 }
 
-/* Handles attributes that could not be set. The VFs exist nevertheless. An allocation sets the attributes of its VF
+/* Handles attributes that could not be set on a new VF. The VF is kept. An allocation of the VF sets its attributes
  * again, and fails if that is impossible. */
 static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
@@ -250,7 +249,8 @@ static bool changes_number(const Job *job) {
         return false;
 }
 
-/* Tells the admin, who named the PF in the pool, that the host lost the RDMA device of the bond. */
+/* Adds to the message of the job that the host has lost the RDMA device of the bond. An admin allowed that by naming
+ * the PF in the pool. */
 static void tell_lost_lag(const Manager *m, Job *job) {
         const PciDevice *pf = inventory_find(m->host.inventory, job->devices[0]);
         _cleanup_free_ char *text = NULL;

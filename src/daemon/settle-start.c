@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Startup work, which is repeated for devices that are plugged in later: creates VFs, resumes interrupted allocations
- * and binds devices, in rounds of phases. Announces the daemon after the first round.
- */
+/* The work of startup, which is repeated for devices that are plugged in later: creates VFs, resumes interrupted
+ * allocations and binds devices, in rounds of phases. The daemon is announced after the first round. */
 
 #include <errno.h>
 
@@ -15,13 +13,14 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* Startup runs ParallelDevices= jobs at a time, within these limits. One job that hangs must not delay the daemon
- * beyond systemd's start timeout, and the queue refuses more than SERVER_JOBS_MAX jobs. */
+/* Startup runs as many jobs at a time as ParallelDevices= says, within these limits. At least 8, so that a job that
+ * hangs does not delay the daemon beyond systemd's start timeout; at most 32, because the queue refuses more than
+ * SERVER_JOBS_MAX jobs. */
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
 
-/* Returns true when Fabric Manager has lost the partition, and no guest had its GPUs at the last report. The job checks
- * both again. */
+/* Returns true when Fabric Manager has lost the partition of `a`, and no process had its GPUs open at the last report.
+ * The job checks both again. */
 static bool may_activate(const Allocation *a) {
         return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
@@ -32,14 +31,15 @@ static bool needs_resume(const Manager *m, const Allocation *a) {
                 (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
 }
 
-/* Returns true when only the partition is missing and an earlier try to activate it failed, so that this is reported
- * once. */
+/* Returns true when `a` lacks only its partition, and an earlier try to activate it has failed. Another failure is not
+ * reported again. */
 static bool is_repeated(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_READY && a->status.partition_lost && a->status.partition_delay > 0 &&
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
-/* Returns whether a process of an earlier daemon still works on a device of the allocation: no resumption then. */
+/* Returns true when a process of an earlier daemon still works on a device of the allocation, which cannot be resumed
+ * then. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -52,15 +52,15 @@ static bool has_to_wait(Manager *m, Allocation *a) {
 }
 
 /* Returns true when the cause of the refusal may pass: a device may come back, a group may lose a member, a module may
- * be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready when its preparation was
+ * be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready if its preparation was
  * interrupted. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
 }
 
-/* Returns true when a device is in quarantine, where a release that did not begin has put a stuck device: no guest may
- * get it. */
+/* Returns true when a device of `a` is in quarantine: a release that was not begun has put a stuck device there. No
+ * guest may get it. */
 static bool has_quarantined(Manager *m, Allocation *a) {
         const AllocationDevice *d = ledger_find_quarantined_of(m->host.ledger, a);
         _cleanup_free_ char *text = NULL;
@@ -80,14 +80,14 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
 
         if (has_to_wait(m, a) || has_quarantined(m, a))
                 return false;
-        /* At startup a job of the previous daemon may still have run, so the first scan did not read attributes that
-         * may block. */
+        /* The first scan may have skipped attributes whose read blocks, because a job of the previous daemon still
+         * ran. */
         (void) manager_refresh_groups(m, a);
         repeated = is_repeated(m, a);
         a->status.resume_refused = false;
         if (state != ALLOCATION_READY && a->reason)
                 (void) manager_set_state(m, a, state, NULL);
-        /* A release skips missing devices, so it needs no check of the hardware. */
+        /* A release needs no check of the hardware, because it skips missing devices. */
         if (state == ALLOCATION_RELEASING)
                 v = manager_check_use(m, a, USE_RELEASE, &refusal);
         else
@@ -95,7 +95,7 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                /* No guest survives a boot, but libvirt may not run yet to report that. */
+                /* A boot ends all guests. libvirt may not run yet to report that. */
                 if (!allocation_is_bound(a, m->host.inventory))
                         allocation_forget_guest(a);
                 log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),
@@ -118,8 +118,8 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        /* Another program, or the host, uses a device of a ready allocation: the device stays contested, as before the
-         * restart. */
+        /* Another program or the host uses a device of a ready allocation. The allocation stays ready and the device
+         * contested, as before the start. */
         taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         note_deviation(m, a, &refusal, stands);
@@ -135,7 +135,7 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         return false;
 }
 
-/* Returns true when the cause of the refusal has passed. */
+/* Returns true when the cause for which the resumption was refused has passed. */
 static bool may_retry(const Manager *m, const HostView *view, const Allocation *a) {
         return a->n_devices > 0 && !manager_is_arriving(m, a) && !job_queue_has(&m->jobs, a->name) &&
                promise_check_hardware(view, a, NULL) == VERDICT_NONE &&
@@ -185,8 +185,8 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
-/* Checks for users again, because STEP_CHECK_IDLE covers only the devices whose services are stopped, not the other
- * members of the IOMMU group. */
+/* Checks again whether a process uses the device. The step STEP_CHECK_IDLE does not check the other members of the
+ * IOMMU group, but only the devices whose services are stopped. */
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
@@ -208,14 +208,14 @@ static JobResult binding_finished(Manager *m, Job *job, JobResult result) {
 
         if (result != JOB_TIMEOUT)
                 (void) manager_refresh(m, job->devices, job->n_devices, false);
-        /* The previous driver is not on disk, so the driver cannot be restored. The next startup binds the device. */
+        /* The driver from before the job is not on disk, so nothing can restore it. The next start binds the device. */
         if (result == JOB_FAILED_DIRTY && pci_address_parse(job->subject, &address) == 0)
                 (void) device_status_set(&m->host.status, address, DEVICE_STUCK, job->message);
         return result;
 }
 
-/* A phase queues its subjects by name when it begins, because a scan may replace the inventory before the phase
- * ends. */
+/* The queue of a phase has names and addresses instead of pointers, because a scan may replace the inventory before the
+ * phase ends. */
 
 static void enqueue(Manager *m, const char *subject) {
         if (ARRAY_RESERVE(m->settle.queue, m->settle.n_queue) < 0)
@@ -224,8 +224,8 @@ static void enqueue(Manager *m, const char *subject) {
         m->settle.n_queue += m->settle.queue[m->settle.n_queue] != NULL;
 }
 
-/* Returns true when the allocation may be interrupted. After the announcement, this is only possible if one of its
- * devices is new and it has no job. */
+/* Returns true when the work on the allocation may have been interrupted. After the announcement, that is only possible
+ * if a device of the allocation is new and the allocation has no job. */
 static bool may_be_interrupted(const Manager *m, const Allocation *a) {
         for (size_t i = 0; m->announced && !job_queue_has(&m->jobs, a->name) && i < a->n_devices; i++)
                 if (manager_is_new(m, a->devices[i].address))
@@ -234,7 +234,8 @@ static bool may_be_interrupted(const Manager *m, const Allocation *a) {
 }
 
 static void find_interrupted(Manager *m) {
-        /* The VFs exist now. After startup, a card that appears at another address is treated as another card. */
+        /* Only now do the VFs exist that may have moved. After startup, a card at another address counts as another
+         * card. */
         if (!m->announced)
                 manager_find_moved(m);
         if (m->host.ledger->read_only)
@@ -250,11 +251,9 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
-/*
- * Returns true when a guest of Nova may have used the device while the daemon did not run: such a guest leaves no trace
- * but the binding. Only devices with OneTimeUse= are certain to go to no other guest before they are cleaned. Nova has
- * no one-time-use VFs.
- */
+/* Returns true when a guest of Nova may have used the device while the daemon did not run. The only trace of such a
+ * guest is the VFIO driver that the device is bound to. Only devices with OneTimeUse= are counted, because only these
+ * go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
         const Pool *pool = policy_pool(m->host.policy, dev);
@@ -263,10 +262,8 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
                dev->type != PCI_TYPE_VF && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
-/*
- * Queues PFs that need VFs, and devices to bind that are no VFs, so that a PF that hangs delays only its own VFs. The
- * last one in the queue begins first; the PFs are last because they take longer.
- */
+/* Queues the PFs that need VFs, and the devices to bind that are no VFs. A PF that hangs then delays only its own VFs.
+ * The queue begins with its last element; the PFs are last because they take longer. */
 static void find_pfs(Manager *m) {
         const Inventory *inv = m->host.inventory;
 
@@ -279,7 +276,8 @@ static void find_pfs(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(inv->devices[i].address));
 }
 
-/* Reads the VFs that were created on PFs at startup, and queues those to bind, while other PFs still get theirs. */
+/* Reads the VFs that were created at startup so far, and queues those that have to be bound, while other PFs still get
+ * theirs. */
 static void find_new_vfs(Manager *m) {
         if (m->notes.n_unread == 0)
                 return;
@@ -310,17 +308,17 @@ static void find_unbound(Manager *m) {
         }
 }
 
-/* The begin functions of the phases return true when they started a job. */
+/* Functions that begin the work on one subject of a phase. They return true when they have started a job. */
 
 static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *dev = queued_device(m, subject);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* The device was bound meanwhile, together with another member of its IOMMU group. */
+        /* The device was bound meanwhile, by the job of another member of its IOMMU group. */
         if (!dev || !manager_wants_binding(&m->host, dev))
                 return false;
         (void) pci_address_append(&m->settle.tried, &m->settle.n_tried, dev->address);
-        /* One job for each device, so that a failure does not affect the other devices. */
+        /* Each device has its own job, so that a failure does not affect other devices. */
         if (bind_device(m, dev, ret_job, &refusal) == VERDICT_NONE)
                 return true;
         log_full(LOG_WARNING, 0, (&(LogFields) { .id = MESSAGE_NOT_PREPARED, .device = subject }),
@@ -356,7 +354,7 @@ static bool begin_vfs(Manager *m, const char *subject, uint32_t *ret_job) {
                          "No VFs are created on %s, ignoring: %s%s%s", subject, refusal.message,
                          refusal.remedy ? " " : "", refusal.remedy ?: "");
         }
-        /* Existing VFs are kept; attributes that they lack are set. */
+        /* Existing VFs are kept. If they lack attributes, these are set. */
         return pf->n_vfs > 0 && pf->n_linked == pf->n_virtfns && manager_identify_vfs(m, pf, ret_job);
 }
 
@@ -366,11 +364,11 @@ static bool begin_resume(Manager *m, const char *subject, uint32_t *ret_job) {
 
         if (!a)
                 return pci_address_parse(subject, &device) == 0 && manager_resume_clearing(m, device, ret_job);
-        /* Since the allocation was queued, its owner may have released it, and that release may have failed. */
+        /* After the allocation was queued, its owner may have released it, and the release may have failed. */
         return job_queue_find_subject(&m->jobs, subject) == 0 && needs_resume(m, a) && resume(m, a, ret_job);
 }
 
-/* The phases. VFs come first, because an allocation may include VFs that a boot removed. */
+/* The phases in order. The VFs come first, because a boot removes VFs, and allocations may have them. */
 static const struct {
         void (*find)(Manager *m);
         bool (*begin)(Manager *m, const char *subject, uint32_t *ret_job);
@@ -389,7 +387,7 @@ static size_t starting_jobs(const Manager *m) {
 }
 
 void settle_announce(Manager *m) {
-        /* From now on, signals report differences from the state that clients see now. */
+        /* From now on, each signal tells a difference from the state that clients see now. */
         if (settle_show(m) < 0 || manager_follow_uevents(m) < 0) {
                 (void) sd_event_exit(m->event, EXIT_FAILURE);
                 return;
@@ -404,12 +402,12 @@ void settle_announce(Manager *m) {
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
-        /* Services start after the resumed jobs, which may stop the same services again. */
+        /* Services are started after the allocations were resumed, whose jobs may stop the same services again. */
         manager_start_services(m);
         note_turn(m);
 }
 
-/* Starts a round for the devices that arrived. Returns false when there are none. */
+/* Starts a round for the devices that were noted as new. Returns false when there are none. */
 static bool begin_round(Manager *m) {
         if (!m->announced || m->notes.n_arrived == 0)
                 return false;
@@ -423,7 +421,8 @@ static bool begin_round(Manager *m) {
         return true;
 }
 
-/* Starts queued jobs, most of which work on one device. Returns true when the phase has neither queue nor jobs left. */
+/* Starts jobs for subjects in the queue of the phase; most jobs work on one device. Returns true when the queue is
+ * empty and all jobs of the phase have ended. */
 static bool start_queued(Manager *m) {
         const size_t n = MIN(MAX(m->host.config->parallel_devices, START_JOBS_MIN), START_JOBS_MAX);
 
@@ -438,11 +437,11 @@ static bool start_queued(Manager *m) {
 }
 
 void settle_continue_start(Manager *m) {
-        /* Wait for the minors of GPUs: while a minor is unknown, any process with an NVIDIA device node open counts as
-         * a user of the GPU. */
+        /* Wait for the minors of the GPUs: while a minor is unknown, any process with an NVIDIA device node open counts
+         * as a user of that GPU. */
         if (m->stopping || (!m->announced && probe_is_asking(m->watches.gpu_probe)))
                 return;
-        /* Wait for the bus name: another daemon may own it, and the hardware. */
+        /* Wait for the bus to tell who owns the name: if another daemon does, it works on the hardware. */
         if (!m->announced && server_waits_for_bus(m->told.server))
                 return;
         if (m->settle.phase == START_DONE && !begin_round(m))
@@ -450,13 +449,14 @@ void settle_continue_start(Manager *m) {
         find_new_vfs(m);
         while (m->settle.phase == START_CONNECTED || start_queued(m)) {
                 m->settle.phase++;
-                /* Only one round in a turn, so that the loop serves other events. */
+                /* Begin only one round in a turn, so that the loop can serve other events in between. */
                 if (m->settle.phase == START_DONE) {
                         if (m->announced && m->notes.n_arrived > 0)
                                 note_turn(m);
                         return;
                 }
-                /* A read-only ledger may lack the allocation of any device, so no device is changed. */
+                /* While the ledger is read-only, do not change devices: any of them may have an allocation that could
+                 * not be read. */
                 if (!m->host.ledger->read_only)
                         phases[m->settle.phase].find(m);
         }

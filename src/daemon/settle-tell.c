@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sends what was noted to the journal and to clients: events, allocations, devices and jobs. */
+/* Tells the journal and clients what was noted: events, allocations, devices and jobs. */
 
 #include <errno.h>
 
@@ -10,7 +10,7 @@
 #include "util/messages.h"
 
 static const struct {
-        const char *name; /* value of PASSTHROUGH_EVENT= */
+        const char *name; /* the value of the field PASSTHROUGH_EVENT= */
         int level;
         const char *id;
 } kinds[_HISTORY_EVENT_MAX] = {
@@ -57,7 +57,8 @@ static void tell_events(Manager *m) {
         notes_drop_events(&m->notes);
 }
 
-/* Signals allocations, removed ones first, because a new allocation may have the name of a removed one. */
+/* Signals changes of allocations; first the removed ones, because a new allocation may have the name of a removed
+ * one. */
 static void tell_allocations(Manager *m) {
         Notes *n = &m->notes;
 
@@ -94,7 +95,8 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
         server_device_changed(userdata, address, properties);
 }
 
-/* Signals devices added and removed, and each property whose value differs from the last one signalled. */
+/* Signals each device that was added or removed, and each property that differs from the one that was last
+ * signalled. */
 static void tell_all_devices(Manager *m) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
         HostView view = host_state_view(&m->host);
@@ -109,8 +111,8 @@ static void tell_all_devices(Manager *m) {
         m->told.devices = now;
 }
 
-/* Signals changes of the device. Returns -ESTALE when it was added, removed or replaced, which tell_all_devices() has
- * to handle. */
+/* Signals the changes of one device. Returns 0; or -ESTALE when the device was added, removed or replaced, so that
+ * tell_all_devices() has to signal it; or -ENOMEM. */
 static int tell_device(Manager *m, PciAddress address) {
         HostView view = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);
@@ -129,7 +131,8 @@ static int tell_device(Manager *m, PciAddress address) {
         return 0;
 }
 
-/* Signals changes of the noted devices. The cost grows with their number. */
+/* Signals the changes of the devices that were noted, at a cost that grows with their number. Returns 0 or a negative
+ * errno. */
 static int tell_noted_devices(Manager *m) {
         _cleanup_free_ PciAddress *concerned = NULL;
         size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The work that the daemon does once in a turn of the event loop, in the order of manager_settle(). */
+/* The work that the daemon does once per turn of the event loop. manager_settle() has its order. */
 
 #include <systemd/sd-daemon.h>
 
@@ -13,7 +13,8 @@
 
 #define CLEANING_DELAY_MAX_SEC 60U
 
-/* Compares a ready allocation with the facts of the node, and reports once when a promise is broken or kept again. */
+/* Compares a ready allocation with the facts of the node. Reports once when a promise to it is broken, and once when it
+ * is kept again. */
 void settle_promise(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *reason = NULL;
@@ -23,15 +24,16 @@ void settle_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
-                /* The driver was unloaded. When it is loaded again, the devices are bound, or the vGPUs created. */
+                /* Without the driver, the work cannot be resumed now. When the driver is loaded again, the devices are
+                 * bound, or the vGPUs created. */
                 a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
                                            why.verdict == VERDICT_NO_VGPU;
-                /* The vGPU is lost, but its VF exists, so no later event would start the work. If the driver is missing
-                 * as well, its registration is such an event. */
+                /* The vGPU is lost, but its VF is there, so no event of a device would start the work. Note the device
+                 * as new. If the driver is missing too, do not: its registration is such an event. */
                 if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE &&
                     manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE)
                         note_arrived(m, why.device);
-                /* The present reason says more: it names the user of the device. */
+                /* Keep the reason that `a` has, because it also names the user of the device. */
                 if (a->status.taken && why.verdict == VERDICT_CONTESTED)
                         return;
                 reason = refusal_text(&why);
@@ -45,7 +47,7 @@ void settle_promise(Manager *m, Allocation *a) {
         (void) manager_set_state(m, a, ALLOCATION_READY, reason);
 }
 
-/* Checks the promises. Allocations that are about to be resumed are checked afterwards. */
+/* Checks the promises to all allocations, except those that are about to be resumed; these are checked afterwards. */
 static void settle_promises(Manager *m) {
         if (!m->announced || !m->notes.promises_unchecked)
                 return;
@@ -60,8 +62,8 @@ static void settle_promises(Manager *m) {
         }
 }
 
-/* Tells systemd that the daemon is ready. It owns its bus name by now, so clients that systemd starts next can call
- * it. */
+/* Tells systemd that the daemon is ready. By now the daemon owns its bus name, so that clients which systemd starts
+ * next can call it. */
 static void tell_ready(Manager *m) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
                           PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,
@@ -72,14 +74,15 @@ static void tell_ready(Manager *m) {
         m->ready = true;
 }
 
-/* Releases an allocation whose caller asked for a release at the end of its domain. False: a job has to end first. */
+/* Releases an allocation whose domain has ended, if its request asked for that. Returns false when a job must end
+ * first. */
 static bool release_with_domain(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
         uint32_t job;
 
         if (!a->release_with_domain || !a->had_domain || a->status.domain || a->state != ALLOCATION_READY)
                 return true;
-        /* If changes are not possible now, a later start of the daemon releases the allocation. */
+        /* Changes are not possible now. A later start of the daemon releases the allocation. */
         if (manager_check_may_change(m, NULL) != VERDICT_NONE)
                 return true;
         if (job_queue_find_subject(&m->jobs, a->name) > 0)
@@ -108,8 +111,8 @@ static int on_cleaning(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Cleans the devices that Nova's guests have used. The process of a guest that has ended may have its devices open for
- * a while, so this is repeated. */
+/* Cleans the devices that guests of Nova have left. The process of a guest may have devices open for a while after the
+ * guest's end, so a timer repeats this. */
 static void clean_used(Manager *m) {
         Settle *settle = &m->settle;
         bool done = true;
@@ -129,7 +132,7 @@ static void clean_used(Manager *m) {
                 log_warning_errno(r, "Devices that are in use are cleaned when a guest starts or ends, ignoring: %m");
 }
 
-/* Handles work that was deferred while a job or an orphan worked on the devices. */
+/* Does the work on devices that had to wait while a job or an orphan worked on them. */
 static void handle_released(Manager *m) {
         if (!m->notes.released)
                 return;
@@ -157,13 +160,13 @@ static void update_watches(Manager *m) {
 }
 
 void manager_settle(Manager *m) {
-        /* 1. Update the watches; read facts that could not be read before; serve calls that waited for libvirt. */
+        /* 1. Update the watches. Read facts that could not be read before. Serve calls that waited for libvirt. */
         update_watches(m);
         handle_released(m);
         if (m->notes.guests_answered > 0)
                 server_guests_listed(m->told.server, m->notes.guests_answered);
         m->notes.guests_answered = 0;
-        /* 2. Start work that no caller asked for. */
+        /* 2. Start the work that follows from the notes and that no caller has asked for. */
         if (m->notes.services_due)
                 manager_start_services(m);
         m->notes.services_due = false;
@@ -186,7 +189,7 @@ void manager_settle(Manager *m) {
         if (m->announced && !m->ready && !server_waits_for_bus(m->told.server))
                 tell_ready(m);
         store_prepare(m->store);
-        /* Do not wait for stuck jobs. */
+        /* Stuck jobs do not delay the exit. */
         if (m->stopping && job_queue_active(&m->jobs) == 0)
                 (void) sd_event_exit(m->event, 0);
 }

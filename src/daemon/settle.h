@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Settle: once a turn of the event loop, it does what follows from the notes (note.h). It is the only part that starts
- * work which no caller asked for, and the only one that tells the journal and the clients what changed.
- */
+/* Settle: once per turn of the event loop, does what follows from the notes (note.h). Only settle starts work that no
+ * caller has asked for, and only settle tells the journal and clients what has changed. */
 
 #include <systemd/sd-event.h>
 
@@ -13,57 +11,57 @@
 
 typedef struct Manager Manager;
 
-/*
- * The phases of work for new devices, in order. Each phase has a queue of subjects, and runs a few jobs at a time. At
- * startup all devices are new, and the daemon is announced after the last phase. A later hot-plug starts a new round of
- * the phases for the new devices.
- */
+/* The phases of the work on new devices, in order. Each phase has a queue of subjects, and runs some jobs at a time. A
+ * round goes through all phases. At startup all devices are new, and the daemon is announced after the first round. A
+ * hot-plug starts another round for the devices that it added. */
 typedef enum StartPhase {
         START_CONNECTED,
         START_VFS,    /* VirtualFunctions=, and Bind=start for devices that are no VFs */
-        START_RESUME, /* allocations interrupted by a crash, a boot or a hot-plug */
+        START_RESUME, /* allocations whose work a crash, a boot or a hot-plug interrupted */
         START_BIND,   /* Bind=start for the remaining devices */
         START_DONE,
 } StartPhase;
 
 typedef struct Settle {
         StartPhase phase;
-        char **queue; /* PCI addresses or allocation names for which this phase has not started work yet */
+        char **queue; /* addresses or allocation names for which the phase has not started work yet */
         size_t n_queue;
-        PciAddress *tried; /* the devices that this round has begun to bind */
+        PciAddress *tried; /* the devices for which this round has begun a bind */
         size_t n_tried;
-        PciAddress *round; /* the new devices of the current round; unused at startup, when all devices are new */
+        PciAddress *round; /* the new devices of this round; unused at startup, when all devices are new */
         size_t n_round;
         sd_event_source *cleaning_timer; /* next try to clean devices that were in use; NULL: there are none */
         unsigned cleaning_delay;         /* seconds until that try */
 } Settle;
 void settle_done(Settle *s);
 
-/* The state that clients were told last. */
+/* What clients were told last. */
 typedef struct Told {
         Server *server;
-        DeviceSnapshotList *devices; /* their properties as last signalled; NULL before the announcement */
+        DeviceSnapshotList *devices; /* the properties of devices as last signalled; NULL before the announcement */
 } Told;
 void told_done(Told *t);
 
 /*
- * Does the work of a turn, in this order. First deferred work. Then work that no caller asked for: starts services that
- * a job left stopped, releases allocations whose domain has ended, cleans devices that Nova's guests have left, runs
- * the phases for new devices. Then it checks promises, signals what has changed, and announces the daemon after the
- * last phase of startup. Ends the event loop when the daemon is stopping and no job runs.
+ * Does the work of one turn, in this order: work that had to wait; work that no caller has asked for (starts services
+ * that a job left stopped, releases allocations whose domain has ended, cleans devices that guests of Nova have left,
+ * runs the phases for new devices); checks promises; tells the journal and clients what has changed; after the last
+ * phase of startup, announces the daemon. Ends the event loop when the daemon is stopping and no job runs.
  */
 void manager_settle(Manager *m);
 
-/* Only for the files settle*.c. */
+/* The functions below are only for the files settle*.c. */
 
-/* settle.c: compares `a`, if it is ready, with the known facts, and sets its reason to why no guest can run with it. */
+/* settle.c: compares `a` with the known facts if it is ready. Sets its reason to why no guest can run with it, or to
+ * NULL. */
 void settle_promise(Manager *m, Allocation *a);
-/* settle-start.c: queues the allocations whose resume was refused for a cause that has passed. */
+/* settle-start.c: queues the allocations whose resumption was refused for a cause that has passed. */
 void settle_retry_resumes(Manager *m);
 void settle_continue_start(Manager *m);
-/* Announces the daemon, after the first round of the phases. */
+/* Announces the daemon to clients, at the end of the first round. */
 void settle_announce(Manager *m);
 /* settle-tell.c */
 void settle_tell(Manager *m);
-/* Makes all devices and allocations visible to clients. Returns 0 or -ENOMEM. */
+/* Makes all devices and allocations visible to clients: later signals tell differences from them. Returns 0 or
+ * -ENOMEM. */
 int settle_show(Manager *m);

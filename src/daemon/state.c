@@ -40,13 +40,13 @@ int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n) {
         return r;
 }
 
-/* Returns true when the job of the allocation was interrupted. A lease has no job. */
+/* Returns true when work on the allocation was interrupted. A lease needs no work. */
 static bool is_interrupted(const Allocation *a) {
         return a->state != ALLOCATION_READY && a->state != ALLOCATION_RESERVED;
 }
 
-/* Appends the device and its VFs. The vGPUs of a GPU change together, so all its VFs count as one device, and so do all
- * its slots of mediated devices and the GPU itself. */
+/* Appends the device and its VFs. All VFs of a GPU with vGPUs count as one device, because its vGPUs change together.
+ * So do a GPU and all its slots of mediated devices. */
 static int append_with_vfs(const Manager *m, PciAddress address, PciAddress **busy, size_t *n) {
         const Inventory *inv = m->host.inventory;
         const PciDevice *dev = inv ? inventory_find_vgpu_parent(inv, inventory_find(inv, address)) : NULL;
@@ -68,7 +68,8 @@ int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n) {
                 r = job_busy_devices(m->jobs.list[i], &at, &n_at);
         for (size_t i = 0; r == 0 && i < n_at; i++)
                 r = append_with_vfs(m, at[i], &busy, &n);
-        /* Before the first scan a child of an earlier daemon may still work on an interrupted allocation. */
+        /* Before the first scan, the devices of an interrupted allocation count as busy: a child of an earlier daemon
+         * may work on them. */
         for (size_t i = 0; r == 0 && !m->host.inventory && i < m->host.ledger->n_allocations; i++) {
                 const Allocation *a = m->host.ledger->allocations[i];
 
@@ -86,7 +87,7 @@ bool manager_is_busy(const Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *busy = NULL;
         size_t n = 0;
 
-        /* Out of memory: assume that the device is busy. */
+        /* If memory runs out, assume that the device is busy. */
         if (m->jobs.n + m->jobs.orphans.n > 0 && manager_busy_devices(m, &busy, &n) < 0)
                 return true;
         for (size_t i = 0; i < n; i++)

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * The Manager: the host state (the known facts), and the state of the notes, jobs, watches and settle. Operations
- * (operations.h) have no state of their own. The daemon has one thread, so no lock is needed.
- */
+/* The Manager: the host state (all known facts), and the state of notes, jobs, watches and settle. Operations
+ * (operations.h) have no state of their own. The daemon has one thread, so it needs no locks. */
 
 #include <systemd/sd-event.h>
 
@@ -16,10 +14,10 @@
 #include "util/sysfs.h"
 #include "watch.h"
 
-/* What NVIDIA's driver told of a GPU. */
+/* What NVIDIA's driver has told about one GPU. */
 typedef struct ModuleEntry {
         uint64_t serial;
-        unsigned module; /* 0: none */
+        unsigned module; /* NVLink module id; 0: none */
         ConfidentialMode mode;
 } ModuleEntry;
 
@@ -28,33 +26,32 @@ typedef struct Manager {
         const char *modprobe_dir;
         HostState host;
         Mlx4 options;                           /* facts-mlx4.c: module options and problem of the last write */
-        ModuleEntry modules[FABRIC_MODULE_MAX]; /* facts-modules.c: NVLink module ids and confidential modes of GPUs */
+        ModuleEntry modules[FABRIC_MODULE_MAX]; /* facts-modules.c: what NVIDIA's driver has told about GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;
         JobQueue jobs;
         Watches watches;
-        sd_event_source *lease_timer; /* op-lease.c: fires when the first lease ends; NULL: there is none */
+        sd_event_source *lease_timer; /* op-lease.c: fires when the next lease ends; NULL: no lease */
         Notes notes;
         Settle settle;
         Told told;
-        bool announced; /* startup is finished, and clients see the daemon */
+        bool announced; /* startup has ended, and clients see the objects */
         bool ready;     /* systemd was told that the daemon is ready */
         bool stopping;  /* after SIGTERM: no new jobs, running jobs finish */
 } Manager;
 
 /* state.c */
-/*
- * Lists the devices whose device lock a running job or an orphan may hold: reading driver_override would block, perhaps
- * for ever. The caller frees *ret.
- */
+/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override would
+ * block, perhaps for ever. The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* Returns whether the device is one of manager_busy_devices(); true when out of memory. */
+/* Returns true when the device is one of manager_busy_devices(), or when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);
-/* Returns whether an orphan works on this device, or did until it exited just now. */
+/* Returns true when an orphan works on the device, or did so until it exited in this turn. */
 bool orphans_have(const Orphans *o, PciAddress address);
-/* Appends the devices of all orphans. */
+/* Appends the devices of all orphans. Returns 0 or -ENOMEM. */
 int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n);
-/* Appends the devices on which a process of the job may work: those of all its steps, or when the result is known,
- * those on which it is stuck. Adds no address twice, but the array may have it already. 0 or -ENOMEM. */
+/* Appends the devices on which a process of the job may work: the devices of all its steps, or if the result is known,
+ * those on which it is stuck. Adds no address twice, but does not look at the addresses already in the array. Returns 0
+ * or -ENOMEM. */
 int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);

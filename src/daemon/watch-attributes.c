@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Attributes of VFs. The attributes before an allocation, its baseline, are saved in the allocation before anything is
- * written, so that a release can restore them. While VFs are allocated, a child reads their attributes on a rescan and
- * when rtnetlink reports a change of their PF's interface; plan/promise.h compares them with the promised ones. Another
- * child then checks whether the VFs still answer.
+ * Watches the attributes of allocated VFs. A child reads them on a rescan, and when rtnetlink reports a change of their
+ * PF's interface; plan/promise.h compares them with what was promised. Another child then checks whether the VFs still
+ * answer.
+ *
+ * The attributes from before an allocation, its baseline, are saved in the allocation before anything is written, so
+ * that a release can restore them.
  */
 
 #include <errno.h>
@@ -16,10 +18,10 @@
 #include "host/vfattr.h"
 #include "util/log.h"
 
-/* The most notifications that are read in one turn of the event loop. */
+/* The most notifications of rtnetlink that are read in one turn of the event loop. */
 #define NOTIFICATIONS_PER_TURN 256U
 
-/* The answer of the child for one VF. */
+/* What the child reports about one VF. */
 typedef struct Answer {
         int result;
         VfAttributes attributes;
@@ -28,14 +30,14 @@ typedef struct Answer {
 static void send_answer(size_t i, int result, const VfAttributes *attributes, void *userdata) {
         Answer answer;
 
-        /* Zeroes the padding as well, which is also written to the pipe. */
+        /* Zero the padding too, because the structure is written to the pipe. */
         memset(&answer, 0, sizeof(answer));
         answer.result = result;
         vf_attributes_merge(&answer.attributes, attributes);
         probe_tell(userdata, i, &answer);
 }
 
-/* Reads the attributes, in the child, because the driver of a PF may take long to answer. */
+/* Runs in the child: reads the attributes of the VFs, because the driver of a PF may take long to answer. */
 static int look(const Sysfs *fs, const Probe *s, const PciAddress *devices, size_t n, void *userdata) {
         const Manager *m = userdata;
         _cleanup_free_ VfPlace *vfs = calloc(n + 1, sizeof(*vfs));
@@ -56,7 +58,8 @@ static void on_answer(PciAddress vf, const void *answer, void *userdata) {
         Answer told;
 
         memcpy(&told, answer, sizeof(told));
-        /* An answer from before the last notification, or the last write of a job, is stale; the VF is read again. */
+        /* If a notification has arrived meanwhile, or a job has written attributes, this answer is stale, and the VF is
+         * read again. */
         if (m->watches.attributes.due ||
             vf_report_set(&m->host.vfs, vf, told.result < 0 ? NULL : &told.attributes) <= 0)
                 return;
@@ -92,7 +95,7 @@ static const ProbeKind attributes_probe = {
 };
 _Static_assert(sizeof(Answer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-/* Returns the VF of the claim if its allocation is ready and attributes were promised for the VF, else NULL. */
+/* Returns the VF of the claim if its allocation is ready and was promised attributes of the VF; otherwise NULL. */
 static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *vf = d->is_vf && d->attributes.set != 0 && claim->allocation->state == ALLOCATION_READY
@@ -102,7 +105,7 @@ static const PciDevice *find_promised(const Manager *m, const Claim *claim) {
         return vf && vf->type == PCI_TYPE_VF && vf->vf_index >= 0 ? vf : NULL;
 }
 
-/* Lists the VFs to read. Skips the VFs of a PF on which a job works; they are read when the job has ended. */
+/* Lists the VFs to read. Skips a VF while a job works on its PF; the VF is read when the job has ended. */
 static int gather(Manager *m, PciAddress **ret, size_t *ret_n) {
         const Ledger *l = m->host.ledger;
 
@@ -145,7 +148,7 @@ void manager_attributes_job_gone(Manager *m) {
         manager_make_attributes_due(m);
 }
 
-/* Returns the PF of an allocated VF that has the interface, or NULL. */
+/* Returns the PF that has the interface, if one of its VFs is allocated; otherwise NULL. */
 static const PciDevice *find_pf(const Manager *m, const char *interface) {
         const Ledger *l = m->host.ledger;
         const PciDevice *last = NULL;
@@ -168,14 +171,13 @@ static const PciDevice *find_pf(const Manager *m, const char *interface) {
         return NULL;
 }
 
-/*
- * Handles a link notification. interface: the name in it; NULL: notifications were lost. The link also changes when
- * firmware or driver reset the PF, for which there is no uevent and after which a guest may have lost its VF.
- */
+/* Handles a link notification. interface: the interface that it is about; NULL: notifications were lost. A link also
+ * changes when the firmware or the driver resets the PF. The kernel sends no uevent for that, and a guest may have lost
+ * its VF. */
 static void note_link(Manager *m, const char *interface) {
         const PciDevice *pf;
 
-        /* The interface may belong to a PF that had none before. */
+        /* The interface may be the first one of its PF, which can set GUIDs only with an interface. */
         if (manager_refresh_guids(m) > 0) {
                 note_all_devices(m);
                 note_turn(m);

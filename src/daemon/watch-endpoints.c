@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Has passthroughd-endpoints connect to the endpoints of services with Health=tcp: at the start, after a reload or a
- * rescan, and every 30 seconds. There is at most one question at a time, and nothing here waits for its answer. Without
- * an answer all endpoints keep their states: then passthroughd-endpoints hangs or does not run, which says nothing
- * about the endpoints.
- */
+/* Has passthroughd-endpoints connect to the endpoints of services with Health=tcp: at the start, after a reload or a
+ * rescan, and every 30 seconds. One question is asked at a time, and the daemon does not wait for the answer. If
+ * passthroughd-endpoints hangs or does not run, all endpoints keep their states, because that says nothing about
+ * them. */
 
 #include <errno.h>
 
@@ -15,13 +13,15 @@
 #include "util/strings.h"
 
 #define INTERVAL_USEC (30U * UINT64_C(1000000))
-/* The answer of passthroughd-endpoints takes less; systemd needs time to start it. */
+/* How long the daemon waits for an answer: as long as passthroughd-endpoints may take, and 5 s for systemd to start
+ * it. */
 #define PATIENCE_USEC ((ENDPOINT_LOOKUP_SEC + ENDPOINT_CONNECT_SEC + 5U) * UINT64_C(1000000))
 
 /* The most allocations that a message names. */
 #define NAMED_MAX 3U
 
-/* Lists the allocations with slots of the endpoint: "'vm1', 'vm2', 'vm3' and 5 more"; NULL: none. */
+/* Lists the allocations that have slots of the endpoint: "'vm1', 'vm2', 'vm3' and 5 more". The caller frees; NULL:
+ * none. */
 static char *list_allocations(const Ledger *l, const char *endpoint) {
         char *text = NULL;
         size_t n = 0;
@@ -77,7 +77,7 @@ static void set_timer(Manager *m, uint64_t usec) {
                 log_warning_errno(r, "The health of endpoints is not checked until a rescan, ignoring: %m");
 }
 
-/* Ends a question. r: a negative errno when there is no answer. */
+/* Ends the question. r: a negative errno if it has no answer, otherwise 0. */
 static void end_question(Manager *m, int r) {
         EndpointWatch *w = &m->watches.endpoints;
 
@@ -89,7 +89,7 @@ static void end_question(Manager *m, int r) {
         w->again = false;
 }
 
-/* Handles the answer. A reload may have removed endpoints since the question. */
+/* Handles the answer. An endpoint in it may be gone, because a reload has removed it meanwhile. */
 static int on_answer(sd_event_source *source, int fd, uint32_t events, void *userdata) {
         Manager *m = userdata;
         const EndpointWatch *w = &m->watches.endpoints;
@@ -152,7 +152,7 @@ void manager_check_endpoints(Manager *m) {
                 set_timer(m, 0);
 }
 
-/* Returns whether the endpoint is watched. One with 0 slots is out of service anyway. */
+/* Returns true when the endpoint is watched. An endpoint with 0 slots is not, because it is out of service anyway. */
 static bool is_watched(const Config *c, const char *endpoint) {
         for (size_t i = 0; i < c->n_services; i++)
                 for (size_t k = 0; k < c->services[i].n_endpoints; k++)

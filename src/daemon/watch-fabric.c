@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Asks Fabric Manager every few seconds. After a restart with resiliency, Fabric Manager waits a minute to be told
- * which NVLink partitions are active, which only the ledger knows, and exits if it is not told. Otherwise it reports
- * its partitions, whether those of allocations are active, and which GPUs have failed NVLinks. A child asks, because
- * Fabric Manager may hang.
+ * Asks Fabric Manager every few seconds. If it has restarted with resiliency, it waits a minute to be told which NVLink
+ * partitions are active, and exits if it is not told; only the ledger knows them. Otherwise it reports its partitions,
+ * whether those of allocations are active, and which GPUs have failed NVLinks. A child asks, because Fabric Manager may
+ * hang.
  */
 
 #include <errno.h>
@@ -17,34 +17,34 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The time between two questions: several fit into the minute that a restarted Fabric Manager waits. */
+/* The time between two questions. Several questions fit into the minute for which a restarted Fabric Manager waits. */
 #define INTERVAL_USEC (10U * 1000000U)
 #define ANSWER_USEC   (10U * 1000000U)
-/* When Fabric Manager hangs, passthroughd-root answers some seconds after ANSWER_USEC. */
+/* If Fabric Manager hangs, passthroughd-root answers some seconds after ANSWER_USEC. The child then still has time. */
 #define DEADLINE_USEC (ANSWER_USEC + 10U * 1000000U)
 
-/* The child's report. */
+/* What the child reports. */
 typedef struct FabricAnswer {
         int32_t result;
-        uint32_t last_job;                           /* the number of the last job when the child was started */
-        uint32_t n;                                  /* number of partitions in the question */
-        uint32_t n_active;                           /* number of these that a restarted Fabric Manager is told */
+        uint32_t last_job;                           /* number of the last job when the child was started */
+        uint32_t n;                                  /* number of partitions that the question is about */
+        uint32_t n_active;                           /* how many of these a restarted Fabric Manager is told */
         uint64_t generations[FABRIC_PARTITIONS_MAX]; /* generations of their allocations, because another allocation may
                                                         have the partition by now */
-        uint64_t ready;   /* bit i: the allocation was ready, so no job activated the partition */
+        uint64_t ready;   /* bit i: the allocation was ready, so no job was activating partition i */
         uint64_t idle;    /* bit i: the partition is not active, and no process has its GPUs open */
         uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
-        uint64_t held;    /* bit i: an allocation had the i-th partition of the table */
+        uint64_t held;    /* bit i: an allocation had partition i of the table */
         FabricReport report; /* about the partitions */
 } FabricAnswer;
 
-/* Returns true when the allocation must have its partition. While it is being released, the partition may be inactive
- * already. */
+/* Returns true when the partition of the allocation must be active. It need not be while the allocation is being
+ * released. */
 static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-/* Returns true when an allocation has the partition, also one that is being released, until the partition is
+/* Returns true when an allocation has the partition. An allocation that is being released has it until it is
  * deactivated. */
 static bool is_held(const Ledger *l, unsigned partition) {
         for (size_t i = 0; i < l->n_allocations; i++)
@@ -53,8 +53,8 @@ static bool is_held(const Ledger *l, unsigned partition) {
         return false;
 }
 
-/* Finds out for each partition in lost whether a process has its GPUs open. The child does that, so that the event loop
- * need not search /proc. Each allocation has a search of its own, because the users of one may be unknown. */
+/* Finds out whether a process has the GPUs of each partition in lost open. Runs in the child, so that the event loop
+ * need not search /proc. Searches for each allocation by itself, because the search for one may fail. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;
@@ -72,10 +72,10 @@ static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *ask
 }
 
 /*
- * Asks, in the child. A restarted Fabric Manager keeps the routing of the partitions that it is told, and does not
- * initialize them (Fabric Manager User Guide, "Resiliency"). So two kinds of partitions are left out: one that is known
- * as lost, which must be activated again; and that of an allocation that is being prepared, because its job activates
- * the partition and no guest has it yet.
+ * Runs in the child: asks. A restarted Fabric Manager keeps the routing of the partitions that it is told, and does not
+ * initialize them (Fabric Manager User Guide, "Resiliency"). So it is not told of two kinds of partitions: those known
+ * to be lost, which must be activated again; and those of allocations that are being prepared, because no guest has
+ * them yet and the job activates them.
  */
 static int run(const Sysfs *fs, void *userdata) {
         const Manager *m = userdata;
@@ -109,14 +109,15 @@ static int run(const Sysfs *fs, void *userdata) {
 }
 _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
-/* Stores whether the partition of `a` is active. Each report makes settle resume an allocation whose partition is lost,
- * because its guest may have ended since the last report. cause: NULL when the partition is active. */
+/* Stores whether the partition of `a` is active. cause: why it is not active; NULL: it is active. idle: no process has
+ * its GPUs open. Each report about a lost partition makes settle resume the allocation, whose guest may have ended
+ * since the last one. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->status.partition_lost;
 
         if (!cause)
                 allocation_keep_partition(a);
-        /* Otherwise keep the cause of the last failed try; the next try follows. */
+        /* Keep the cause of the last failed try while the next one may follow. */
         else if (!idle || a->status.partition_delay == 0)
                 a->status.partition_lost = cause;
         a->status.partition_idle = idle && clock_usec(CLOCK_MONOTONIC) >= a->status.partition_retry;
@@ -137,8 +138,8 @@ static const char *find_cause(const Manager *m, const Allocation *a, const Fabri
         return told->unknown >> k & 1 ? PARTITION_USERS_UNKNOWN : PARTITION_INACTIVE;
 }
 
-/* Handles the reports about partitions. The allocations may have changed since the child was started, and jobs may have
- * activated their partitions. */
+/* Handles what is reported about the partitions. Since the child was started, allocations may have changed, and jobs
+ * may have activated partitions. */
 static void take_partitions(Manager *m, const FabricAnswer *told) {
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 Allocation *a = m->host.ledger->allocations[i];
@@ -150,8 +151,8 @@ static void take_partitions(Manager *m, const FabricAnswer *told) {
         }
 }
 
-/* Stores the list of partitions. After a restart it may differ: Fabric Manager drops partitions with a failed NVSwitch,
- * and its configuration may have changed. */
+/* Stores the table of partitions. It may differ after a restart: Fabric Manager drops partitions with a failed
+ * NVSwitch, and its configuration may have changed. */
 static void take_table(Manager *m, const FabricTable *table) {
         const FabricTable *wanted = &m->host.config->fabric;
         _cleanup_free_ char *missing = NULL;
@@ -193,9 +194,9 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
-/* Returns why the GPU must not be given to a guest, as a clause; NULL: no reason. The reason is a partition *ret that
- * has the GPU and is active, although no allocation has the partition, before the report and now, or the allocation
- * that has it lacks the GPU. */
+/* Returns why no guest must get the GPU, as a clause; NULL: a guest may. The reason is a partition that has the GPU and
+ * is active, although no allocation had it before the report or has it now; or although the allocation that has it
+ * lacks the GPU. Sets *ret to that partition. */
 static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t held, const PciDevice *gpu,
                               unsigned *ret) {
         unsigned module = policy_has_fabric(m->host.policy, gpu) ? config_module(m->host.config, gpu) : 0;
@@ -217,9 +218,9 @@ static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t 
         return NULL;
 }
 
-/* Handles partitions that are active without an allocation, or whose allocation lacks a GPU of theirs: another program
- * activated them, a former configuration without Manager= left them active, or Module= was corrected. Their GPUs are
- * given to no guest, because two guests could have GPUs of one partition. */
+/* Marks each GPU as unhealthy for which find_stray() has a reason, so that no guest gets it: two guests could have GPUs
+ * of one partition. Another program may have activated the partition; a former configuration without Manager= may have
+ * left it active; or Module= may have been corrected. */
 static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -299,8 +300,8 @@ static void wait_again(Manager *m) {
 
 void manager_follow_fabric(Manager *m) {
         m->watches.fabric.timer = sd_event_source_disable_unref(m->watches.fabric.timer);
-        m->host.has_fabric = false; /* Manager= or Partitions= may have changed */
-        /* After a reload, each lost partition is tried again at once. */
+        m->host.has_fabric = false; /* Manager= or Partitions= may be new */
+        /* After a reload, try at once to activate each lost partition. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++) {
                 m->host.ledger->allocations[i]->status.partition_delay = 0;
                 m->host.ledger->allocations[i]->status.partition_retry = 0;

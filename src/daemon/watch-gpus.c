@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Reads the device minors of NVIDIA GPUs in a child, because the driver may wait for a GPU that never answers. While
- * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as its user. Of a GPU in a pool
- * with Fabric=yes or ConfidentialMode= the child also asks NVIDIA's library for the module id and the confidential
- * mode, and whether the driver has lost the GPU. A GPU is asked again after a uevent, for example when its driver was
- * bound again or the kernel handled an error of it, on a rescan and on a reload.
+ * the minor of a GPU is unknown, any process with an NVIDIA device node open counts as a user of the GPU. For a GPU in
+ * a pool with Fabric=yes or ConfidentialMode=, the child also asks NVIDIA's library for the module id and the
+ * confidential mode, and whether the driver has lost the GPU. A GPU is asked again on a rescan, on a reload, and after
+ * a uevent, for example when its driver was bound again or the kernel has handled an error of it.
  */
 
 #include <errno.h>
@@ -16,9 +16,10 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Startup waits at most this long for the answer of a GPU, so that it does not delay the binding of other devices. */
+/* Startup waits at most this long for the answer of one GPU, so that the bind of other devices is not delayed for
+ * longer. */
 #define PATIENCE_SEC 20U
-/* The part of this time for NVIDIA's library. */
+/* How much of this time NVIDIA's library may take. */
 #define MODULE_USEC  5000000U
 
 static void show(Manager *m, PciAddress gpu) {
@@ -30,15 +31,15 @@ static void show(Manager *m, PciAddress gpu) {
         note_device(m, gpu);
 }
 
-/* The answer of the child. */
+/* What the child reports about one GPU. */
 typedef struct GpuAnswer {
         uint32_t minor;
-        int32_t memory_node; /* -1: none */
-        int32_t module;      /* result of nvml_read_module(); -ENODATA: not asked */
+        int32_t memory_node; /* NUMA node of the GPU's memory; -1: none */
+        int32_t module;      /* result of nvml_read_module(); -ENODATA: the library was not asked */
 } GpuAnswer;
 _Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
-/* Returns whether NVIDIA's library is asked about the GPU. */
+/* Returns true when NVIDIA's library is asked about the GPU. */
 static bool asks_library(const Manager *m, PciAddress gpu) {
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
         const Pool *pool = dev ? policy_pool(m->host.policy, dev) : NULL;
@@ -46,8 +47,9 @@ static bool asks_library(const Manager *m, PciAddress gpu) {
         return pool && streq_ptr(dev->driver, NVIDIA_DRIVER) && pool_asks_library(pool);
 }
 
-/* The process that asks opens the device node of the GPU, and then an allocation would be refused. So the library is
- * not asked when a driver was bound to a GPU of which the daemon knows what it needs. */
+/* Returns true when the library has to be asked about the GPU now. It is not asked when only a driver was bound and
+ * everything is known: the process that asks opens the device node of the GPU, for which an allocation would be
+ * refused. */
 static bool must_ask(const Manager *m, PciAddress gpu) {
         const GpuMinor *g = manager_find_gpu(m, gpu);
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
@@ -57,7 +59,8 @@ static bool must_ask(const Manager *m, PciAddress gpu) {
                                                                              : dev->mode == CONFIDENTIAL_MODE_UNKNOWN));
 }
 
-/* Reads the GPUs, in the child. If the library did not answer about one GPU, it is not asked about the next. */
+/* Runs in the child: reads the GPUs. If the library has not answered about one GPU, it is not asked about the following
+ * ones. */
 static int look(const Sysfs *fs, const Probe *s, const PciAddress *gpus, size_t n, void *userdata) {
         bool answers = true;
 
@@ -82,8 +85,8 @@ static void set_lost(Manager *m, PciAddress gpu, bool lost) {
                 manager_set_unhealthy(m, gpu, DEVICE_LOST, why);
 }
 
-/* Stores the answer. Drops it if the driver was bound again since the probe began: the next probe then reads the
- * minor. */
+/* Stores the answer about a GPU. If the driver was bound again after the probe began, drops the answer; the next probe
+ * reads the minor. */
 static void on_answer(PciAddress gpu, const void *answer, void *userdata) {
         GpuMinor *g = manager_find_gpu(userdata, gpu);
         GpuAnswer a;
@@ -135,7 +138,7 @@ static const ProbeKind minors = {
         .ended = on_ended,
 };
 
-/* Returns the entry of the GPU with the same instance, and adds one if there is none. NULL: out of memory. */
+/* Returns the entry of the GPU with this instance; adds one if there is none. NULL when out of memory. */
 static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         if (known && known->instance == dev->instance)
                 return known;
@@ -150,8 +153,8 @@ static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         return known;
 }
 
-/* Drops the GPUs that are not bound to NVIDIA's driver, and the answers of its library about GPUs about which it is no
- * longer asked. */
+/* Forgets the GPUs that are not on NVIDIA's driver, and the findings about GPUs for which NVIDIA's library is no longer
+ * asked. */
 static void forget_others(Manager *m) {
         for (size_t i = m->host.status.n; i-- > 0;)
                 if (!asks_library(m, m->host.status.devices[i].address))
@@ -164,7 +167,7 @@ static void forget_others(Manager *m) {
         }
 }
 
-/* Lists the GPUs to read. A GPU on which a job works is read when the job has ended. */
+/* Lists the GPUs to read. Skips a GPU on which a job works; it is read when the job has ended. */
 static int gather(Manager *m, PciAddress **gpus, size_t *n) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];

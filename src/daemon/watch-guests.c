@@ -21,15 +21,16 @@ static void set_domain(Manager *m, Allocation *a, const char *domain) {
                 note_allocation(m, a);
                 note_facts(m);
         }
-        /* Saved, so that a restarted daemon still releases the allocation when the domain has ended meanwhile. */
+        /* Write this to disk: if the domain ends while the daemon does not run, the next start must release the
+         * allocation. */
         if (domain && a->release_with_domain && !a->had_domain) {
                 a->had_domain = true;
                 (void) manager_set_state(m, a, a->state, a->reason);
         }
 }
 
-/* Stores the places of the devices in the guest, on disk too, so that a restarted daemon knows them while libvirt does
- * not answer. */
+/* Stores the places of the devices in the guest, on disk too: a restarted daemon needs them while libvirt does not
+ * answer. */
 static void set_places(Manager *m, Allocation *a, const Guest *guest) {
         bool differs = false;
 
@@ -61,7 +62,7 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* Sets the finding that a guest of Nova uses the device; in Nova's pools this is expected. */
+/* Records that a guest of Nova has the device (domain NULL: no longer). In the pools of Nova that is expected. */
 static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         const char *known = device_status_get(&m->host.status, address, DEVICE_ASSIGNED);
         _cleanup_free_ char *message = NULL;
@@ -76,7 +77,7 @@ static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* Finds the device that guest/domain-facts.h calls source. */
+/* Finds the device by the text that guest/domain-facts.h calls source. NULL: there is none. */
 static const PciDevice *find_device(const Inventory *inv, const char *source) {
         PciAddress address;
 
@@ -88,7 +89,7 @@ static const PciDevice *find_device(const Inventory *inv, const char *source) {
         return NULL;
 }
 
-/* Finds devices that guests use without an allocation. Devices in no pool are ignored. */
+/* Finds devices that a guest has without an allocation. Devices in no pool do not matter. */
 static void look_for_foreign(Manager *m, const GuestList *guests) {
         for (size_t i = m->host.status.n; i-- > 0;) {
                 PciAddress address = m->host.status.devices[i].address;
@@ -121,7 +122,8 @@ void manager_find_guests(Manager *m) {
                 Allocation *a = m->host.ledger->allocations[i];
                 const Guest *guest = known ? manager_find_guest(guests, a) : NULL;
 
-                /* Keep the last known domain: a refused release is better than taking a device from a running guest. */
+                /* While libvirt does not report guests, keep the last known domain: it is better to refuse a release
+                 * than to take a device from a running guest. */
                 if (known) {
                         set_domain(m, a, guest ? guest->domain : NULL);
                         set_places(m, a, guest);
@@ -135,7 +137,8 @@ void manager_find_guests(Manager *m) {
         note_turn(m);
 }
 
-/* Logs once that libvirt was lost. A libvirt that does not run yet when the daemon starts does not count as lost. */
+/* Logs once that libvirt no longer reports guests. A libvirt that has not reported since the daemon's start was not
+ * lost. */
 static void note_status(LibvirtStatus *status, const char *unknown) {
         if (streq_ptr(status->reason, unknown))
                 return;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Checks the health of devices that have no host driver and are not in use, and of allocated VFs. A child reads them,
- * because a read of a dead device may hang. If it hangs, the device is marked unhealthy and another child checks the
- * remaining devices. An unhealthy device is not allocated until a later check finds it healthy.
- */
+/* Checks the health of devices that are not in use and have no host driver, and of allocated VFs. A child reads them,
+ * because the read of a dead device may hang. Then the device is marked as unhealthy, and another child checks the
+ * remaining devices. An unhealthy device is not allocated until a later check finds it healthy. */
 
 #include <errno.h>
 
@@ -14,25 +12,26 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most devices in use without a known guest that are searched for; each costs a scan of /proc/PID/fd of all
- * processes. Beyond that, all allocated devices count as in use. */
+/* The most devices whose users are searched, because no guest of theirs is known; each costs a scan of /proc/PID/fd of
+ * all processes. If there are more, all allocated devices count as in use. */
 #define USED_MAX 64U
 
 static bool may_be_checked(const Manager *m, const PciDevice *dev) {
         const Allocation *a = ledger_holder(m->host.ledger, dev->address);
         bool unhealthy = device_status_get(&m->host.status, dev->address, DEVICE_UNHEALTHY);
 
-        /* A job works on the device, a guest has it, or an admin has to check it in quarantine. */
+        /* Skip a device on which a job works, which a guest has, or which is in quarantine, where an admin has to check
+         * it. */
         if (ledger_check_kept(m->host.ledger, &m->host.status, dev->address, NULL) != VERDICT_NONE)
                 return false;
         if (a && a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
                 return false;
-        /* A VF never sleeps, and answers while a guest has it. */
+        /* A VF does not sleep, and it answers also while a guest has it. */
         if (a && dev->type == PCI_TYPE_VF)
                 return !manager_is_busy(m, dev->address);
         if (a && a->status.domain)
                 return false;
-        /* An unhealthy device is checked even if it is in no pool, to report when it is healthy again. */
+        /* Check an unhealthy device even if it is in no pool, to report when it is healthy again. */
         return unhealthy || (policy_offers(m->host.policy, dev) && pci_device_driver_is_harmless(dev));
 }
 
@@ -91,7 +90,7 @@ static void on_answer(PciAddress device, const void *answer, void *userdata) {
         HealthReading reading;
 
         memcpy(&reading, answer, sizeof(reading));
-        /* The card was replaced, or the device came into use, while the child read it. */
+        /* The card was replaced, or came into use, while the child read it. Drop the answer. */
         if (!h || !may_be_checked(m, dev) || health_evaluate(h, &reading, h->asked, &why) < 0)
                 return;
         manager_set_unhealthy(m, device, DEVICE_UNHEALTHY, why);
@@ -124,7 +123,7 @@ static void on_done(void *userdata) {
         begin(c->manager);
 }
 
-/* If a child dies, the devices that it did not report keep their health. */
+/* If the child dies, the devices about which it has not reported keep their health. */
 static const ProbeKind health_probe = {
         .process = "passthroughd-hc",
         .size = sizeof(HealthReading),
@@ -163,7 +162,7 @@ static int gather(Manager *m, PciAddress **devices, size_t *n) {
         return 0;
 }
 
-/* Returns NULL while a probe is running, or when the children of all probes hang. */
+/* Returns an element that is not in use. NULL while a probe runs, or when the children of all probes hang. */
 static Checkup *find_free(Manager *m) {
         Checkup *unused = NULL;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a probe in a child process, and gives up on it after a deadline. */
+/* Runs a probe in a child process, and gives the probe up after a deadline. */
 
 #include "watch-probe.h"
 
@@ -9,8 +9,8 @@
 #include "jobs-worker.h"
 #include "util/cleanup.h"
 
-/* A message from the child; only as many bytes of it are sent as the answer has. Smaller than PIPE_BUF, so it is
- * written atomically. */
+/* A message from the child. Only the bytes that the answer has are sent. It is smaller than PIPE_BUF, so the write is
+ * atomic. */
 typedef struct Message {
         uint64_t asked; /* index in Probe.asked */
         uint8_t answer[PROBE_ANSWER_MAX];
@@ -19,11 +19,11 @@ typedef struct Message {
 struct Probe {
         const ProbeKind *kind;
         void *userdata;
-        Probe **slot;  /* the owner's pointer to this probe */
-        uint64_t each; /* timeout of each answer in usec */
+        Probe **slot;  /* the owner's pointer to this probe, set to NULL when the probe is freed */
+        uint64_t each; /* time limit of each answer in usec */
         Worker worker;
         PciAddress *asked;
-        size_t n_asked, n_answered; /* the answers come in the order of asked */
+        size_t n_asked, n_answered; /* answers come in the order of asked */
 };
 
 void probe_tell(const Probe *s, size_t i, const void *answer) {
@@ -44,7 +44,7 @@ bool probe_is_asking(const Probe *s) {
         return s && s->n_answered < s->n_asked;
 }
 
-/* Takes the next answer; NULL when the device gave none. */
+/* Takes the answer of the next device; answer NULL: the device gave none. */
 static void take(Probe *s, const void *answer) {
         PciAddress device;
 
@@ -82,7 +82,7 @@ static void on_late(void *userdata) {
         size_t before = s->n_answered;
 
         drain(s);
-        /* If an answer arrived just before the deadline, wait for the next one. */
+        /* An answer arrived just before the deadline, so wait for the next one. */
         if (s->n_answered > before && probe_is_asking(s)) {
                 worker_extend(&s->worker, s->each);
                 return;

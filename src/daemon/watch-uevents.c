@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Follows changes of the node by udev's events. An event only names a device to read again. Events are collected until
- * there is a pause, so that many events in a row cost one read.
- */
+/* Follows changes of the node by the events of udev. An event only names a device, which is then read again. Events are
+ * collected until there is a pause, so that many events in a row cost one read. */
 
 #include <assert.h>
 #include <errno.h>
@@ -12,16 +10,17 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most devices with queued uevents; beyond that the whole node is scanned. */
+/* The most devices with events in the queue. If there are more, the whole node is scanned. */
 #define EVENTS_MAX      256U
-/* Queued uevents are handled after a pause of QUIET_USEC, and at the latest PATIENCE_USEC after the first of them. */
+/* The events in the queue are handled when none has arrived for QUIET_USEC, and at the latest PATIENCE_USEC after the
+ * first. */
 #define QUIET_USEC      (100U * 1000U)
 #define PATIENCE_USEC   (500U * 1000U)
 /* The most events that are read in one turn of the event loop. */
 #define EVENTS_PER_TURN 256U
 #define TIMER_ACCURACY  (10U * 1000U)
 
-/* The events of a device since it was last read. */
+/* All events of a device since it was last read. */
 typedef struct Event {
         PciAddress address;
         bool removed; /* there was a remove event, so a device that is now at the address is new */
@@ -33,12 +32,12 @@ typedef struct Event {
 struct UeventQueue {
         UeventMonitor *monitor;
         sd_event_source *io, *timer;
-        Event events[EVENTS_MAX]; /* events of busy devices stay until their job has ended */
+        Event events[EVENTS_MAX]; /* events of a device on which a job works stay until the job has ended */
         size_t n_events;
-        bool everything; /* events were lost or did not fit: scan the whole node */
+        bool everything; /* events were lost or did not fit, so the whole node must be scanned */
         bool drivers;    /* a driver was registered or unregistered */
         bool capacity;   /* CPUs or memory were added or removed */
-        uint64_t first;  /* time of the first event since the last handling, CLOCK_MONOTONIC usec; 0: none */
+        uint64_t first;  /* when the first event in the queue arrived, CLOCK_MONOTONIC usec; 0: none */
 };
 
 void manager_open_uevents(Manager *m) {
@@ -64,7 +63,7 @@ UeventQueue *uevent_queue_free(UeventQueue *q) {
         return NULL;
 }
 
-/* Sets the timer to QUIET_USEC from now, but at most PATIENCE_USEC from the first event. */
+/* Sets the timer to QUIET_USEC from now, but at most PATIENCE_USEC after the first event. */
 static void arm_timer(Manager *m) {
         UeventQueue *uevents = m->watches.uevents;
         uint64_t now;
@@ -112,8 +111,8 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
                         m->watches.uevents->capacity = true;
                 else if (r > 0) {
                         add_event(m->watches.uevents, action, address);
-                        /* The minor is read again after the job. Until then any process with an NVIDIA device node open
-                         * counts as a user of the GPU. */
+                        /* Forget the minor, which is read again when the job has ended. Until then any process with an
+                         * NVIDIA device node open counts as a user of the GPU. */
                         if (action == UEVENT_BIND && manager_is_busy(m, address))
                                 manager_forget_gpu(m, address);
                 } else
@@ -131,14 +130,14 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
         return 0;
 }
 
-/* The devices to read, sorted by how they are read. */
+/* The devices to read, sorted by how to read them. */
 typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
         PciAddress *bound; /* devices whose driver has finished its probe, including new devices, and GPUs with types of
                               mediated devices */
         size_t n_bound;
-        PciAddress *other; /* known devices whose driver may have changed, and may still be probing */
+        PciAddress *other; /* known devices whose driver may have changed and may still be in its probe */
         size_t n_other;
 } ReadList;
 
@@ -149,11 +148,11 @@ static void read_list_done(ReadList *l) {
 }
 
 /*
- * Returns true when the GPU's types and mediated devices must be read. When the GPU's driver registers types, as
- * NVIDIA's does when nvidia-vgpud runs, the kernel sends a change event of the GPU. An event of a mediated device
- * counts as a change of its GPU. Types and mediated devices are read only where vGPUs are offered or allocated. Those
- * of a VF are left to the next request: an unbind also counts as a change, and then the next driver of the VF may hold
- * the device lock.
+ * Returns true when the types and the mediated devices of a GPU must be read: its driver may have registered types, as
+ * NVIDIA's driver does when nvidia-vgpud runs, for which the kernel sends a change event of the GPU; or an event of a
+ * mediated device counts as a change of its GPU. They are only read where vGPUs are offered or allocated. Those of a VF
+ * are left to the next request: an unbind is a change too, after which the next driver of the VF may hold the device
+ * lock.
  */
 static bool may_have_types(const Manager *m, const Event *e) {
         const PciDevice *gpu = e->changed ? inventory_find(m->host.inventory, e->address) : NULL;
@@ -213,8 +212,8 @@ static void probe_gpus(Manager *m, const Event *events, size_t n) {
         manager_probe_gpus(m);
 }
 
-/* Checks the health of changed devices, because the kernel also sends an event after it tried to recover a device from
- * an error. */
+/* Checks the health of the changed devices, because the kernel also sends an event when it has tried to recover a
+ * device from an error. */
 static void check_health(Manager *m, const Event *events, size_t n) {
         PciAddress devices[EVENTS_MAX];
 
@@ -223,7 +222,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* Notes as new the PFs that were just bound to a driver, because their VFs can be created now. */
+/* Notes the PFs as new that were bound to a driver just now, because only now can their VFs be created. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);

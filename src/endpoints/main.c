@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * passthroughd-endpoints: finds the endpoints that accept connections. host/endpoints.h says why it is a service. A
- * process for each endpoint looks up the host and connects, because the lookup may block, or crash in a library. The
- * exit status is the answer.
- */
+/* passthroughd-endpoints: finds out which endpoints accept connections. It is a service of its own for the reasons in
+ * host/endpoints.h. A child process for each endpoint looks up the host and connects, because the lookup may block, or
+ * crash in a library. The exit status of the child is the answer. */
 
 #include <errno.h>
 #include <netdb.h>
@@ -30,7 +28,7 @@ static const char help[] = "Usage: passthroughd-endpoints [OPTION...]\n"
                            "\n"
                            "See passthroughd(8).";
 
-/* The answer when the time of the process is up. */
+/* The exit status of this child, an EndpointAnswer, if its time runs out. */
 static volatile sig_atomic_t late;
 
 static void on_alarm(int signal_number _unused_) {
@@ -42,7 +40,8 @@ static void set_alarm(unsigned seconds, EndpointAnswer answer) {
         (void) alarm(seconds);
 }
 
-/* Other errors are errors of this node, and say nothing about the endpoint. */
+/* Returns what an errno of connect() says about the endpoint. An errno that is not listed is a failure of this node,
+ * and says nothing about the endpoint. */
 static EndpointAnswer answer_of(int error) {
         switch (error) {
         case 0:
@@ -50,7 +49,7 @@ static EndpointAnswer answer_of(int error) {
         case ECONNREFUSED:
         case ECONNRESET:
                 return ENDPOINT_REFUSES;
-        case EINPROGRESS: /* the timeout of the socket has passed */
+        case EINPROGRESS: /* the socket's timeout has passed */
         case ETIMEDOUT:
                 return ENDPOINT_SILENT;
         case EHOSTUNREACH:
@@ -69,7 +68,8 @@ static EndpointAnswer connect_to(const struct addrinfo *to, const struct timeval
         return answer_of(connect(fd, to->ai_addr, to->ai_addrlen) < 0 ? errno : 0);
 }
 
-/* The endpoint accepts connections if one of its addresses does. */
+/* Connects to the addresses of the endpoint, until one accepts. Returns ENDPOINT_ACCEPTS then; otherwise the first of
+ * the answers in the order of EndpointAnswer, but ENDPOINT_UNKNOWN only if there is no other. */
 static EndpointAnswer connect_to_any(const struct addrinfo *list) {
         EndpointAnswer answer = ENDPOINT_UNKNOWN;
         suseconds_t each = ENDPOINT_CONNECT_SEC * 1000000;
@@ -89,7 +89,8 @@ static EndpointAnswer connect_to_any(const struct addrinfo *list) {
         return answer;
 }
 
-/* A name server without an answer says nothing about the endpoint. */
+/* Runs in a child: returns the answer about the endpoint. If no name server answers, nothing is known about the
+ * endpoint. */
 static EndpointAnswer check(char *endpoint) {
         const struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM };
         char *port = strrchr(endpoint, ':');
@@ -108,7 +109,7 @@ static EndpointAnswer check(char *endpoint) {
         return answer;
 }
 
-/* Starts a process for each endpoint. pids[i] is 0 if the process could not be started. */
+/* Starts a child for each endpoint. pids[i] is 0 if the child for names[i] could not be started. */
 static void start(EndpointName *names, pid_t *pids, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 pids[i] = fork();

@@ -18,7 +18,7 @@ static bool add_text(json_object *o, const char *key, const char *text) {
         return member_add(o, key, json_object_new_string(text));
 }
 
-/* Appends value to the array of that key, and adds the array if there is none. Takes ownership of value. */
+/* Appends a value to the array with this key, which is added if missing. Takes ownership of value. 0 or -ENOMEM. */
 static int append(json_object *o, const char *key, json_object *value) {
         if (!member(o, key))
                 (void) member_add(o, key, json_object_new_array());
@@ -86,8 +86,6 @@ int cdi_add_mount(json_object *edits, const char *host, const char *container) {
         return append(edits, "mounts", TAKE_PTR(o));
 }
 
-/* The CDI device of an allocation */
-
 static Verdict check_device(const PciDevice *dev, const AllocationDevice *d, Refusal *ret) {
         if (*d->mdev || (dev && dev->mdev_parent))
                 return refuse(ret, VERDICT_NOT_SUPPORTED, &d->address,
@@ -100,7 +98,7 @@ static Verdict check_device(const PciDevice *dev, const AllocationDevice *d, Ref
                       "%s is not bound to a VFIO driver.", PCI_ADDRESS_STR(d->address));
 }
 
-/* A name of an allocation begins with a letter or digit. CDI also requires one at the end. */
+/* Checks that CDI allows the document. CDI names must end with a letter or digit; names of allocations need not. */
 static Verdict check_allocation(const Config *config, const Allocation *a, Refusal *ret) {
         if (config->hypervisor == HYPERVISOR_XEN)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use the format 'xml' or 'xl'.",

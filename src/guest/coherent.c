@@ -14,7 +14,7 @@ static bool is_coherent(const Allocation *a, const AllocationDevice *dev) {
         return guest_pci_shows(dev) && driver_is_coherent(allocation_driver(a, dev));
 }
 
-/* Returns the number of coherent GPUs before a device. NULL: the number of all coherent GPUs. */
+/* Returns the number of coherent GPUs before this device; with NULL, of all. */
 static unsigned count_coherent(const Allocation *a, const AllocationDevice *before) {
         unsigned n = 0;
 
@@ -60,7 +60,7 @@ bool qemu_sizes_virt(const LibvirtFeatures *f) {
         return f->qemu >= QEMU_SIZES_VIRT;
 }
 
-/* Formats "this node has libvirt 11.3 and QEMU 10.0". */
+/* Formats the versions: "this node has libvirt 11.3 and QEMU 10.0". */
 static char *explain_versions(const LibvirtFeatures *f) {
         if (f->libvirt == 0)
                 return strdup("what libvirt and QEMU of this node have is unknown");
@@ -68,7 +68,7 @@ static char *explain_versions(const LibvirtFeatures *f) {
                              f->libvirt / 1000 % 1000, f->qemu / 1000000, f->qemu / 1000 % 1000);
 }
 
-/* Appends a sentence about GPUs whose driver does not give the guest their memory. */
+/* Appends a sentence about GPUs whose VFIO driver does not give the guest their memory. 0 or -ENOMEM. */
 static int explain_memory(const Inventory *inv, const Allocation *a, char **text) {
         _cleanup_free_ char *first = NULL;
         const char *remedy = NULL, *other;
@@ -90,7 +90,8 @@ static int explain_memory(const Inventory *inv, const Allocation *a, char **text
         return n == 0 ? 0 : string_append(text, "", "%s%s %s\n", first, n > 1 ? " Others too." : "", remedy);
 }
 
-/* libvirt 9.0 refuses a device that it did not bind, unless the driver is vfio-pci ("must be manually detached"). */
+/* Appends a sentence about libvirt 9.0: it refuses a device that it did not bind itself ("must be manually detached"),
+ * unless the driver is vfio-pci. 0 or -ENOMEM. */
 static int explain_driver(const LibvirtFeatures *f, const Allocation *a, char **text) {
         for (size_t i = 0; f->known && !f->driver_model && i < a->n_devices; i++) {
                 const AllocationDevice *dev = &a->devices[i];

@@ -19,12 +19,12 @@
 
 #define QEMU_GIVES_DEVICES 10001000U
 #define QEMU_RESETS        11000000U
-#define CONTAINER_SPARE    32768U /* mappings of BARs and other memory */
+#define CONTAINER_SPARE    32768U /* mappings of a container for BARs and other memory */
 #define BASE_PAGE          4096U
 
 #define CLASS_NVSWITCH 0x0680U
 
-/* GB100, the lowest device ID of Blackwell. Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
+/* GB100, the lowest device ID of Blackwell; Ampere and Ada have 20xx, 22xx and 24xx to 28xx. */
 #define FIRST_BLACKWELL 0x2900U
 
 static bool is_nvswitch(const PciDevice *dev) {
@@ -39,12 +39,14 @@ bool confidential_has_mode(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && works_on_data(dev);
 }
 
-/* GH100: H100, H200, H20, GH200 (pci.ids, vendor 10de). */
+/* Returns true for a GPU of GH100: H100, H200, H20, GH200 (pci.ids, vendor 10de). */
 static bool is_hopper(const PciDevice *dev) {
         return dev->vendor == PCI_VENDOR_NVIDIA && dev->device >> 8 == 0x23 && pci_device_is_gpu(dev);
 }
 
-/* Returns the mode of the pool, or off for a device that cannot have that mode (README of gpu-admin-tools, pci.ids). */
+/*
+ * Returns the mode of the device's pool; off if the device cannot have that mode (README of gpu-admin-tools, pci.ids).
+ */
 static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
         bool can = pool && dev->vendor == PCI_VENDOR_NVIDIA && confidential_has_mode(dev);
 
@@ -59,7 +61,7 @@ static bool has_device(const Allocation *a, const PciDevice *dev) {
         return d && d->role == DEVICE_ROLE_ASSIGNED;
 }
 
-/* Collects the modes of the guest's GPUs and accelerators. */
+/* Collects the modes of the guest's GPUs and accelerators, and what it lacks of the node's. */
 static void find_gpus(const Inventory *inv, const Config *config, const Allocation *a, ConfidentialFacts *f) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -120,12 +122,11 @@ static bool has_mode(const ConfidentialFacts *f, ConfidentialMode mode) {
         return f->modes & CONFIDENTIAL_MODE_BIT(mode);
 }
 
-/* In these modes a GPU protects its own memory, and the guest's driver sets up one session for each GPU. */
+/* Returns true for the modes in which a GPU protects only its own memory, and the guest's driver has a session with
+ * each GPU. */
 static bool is_single(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_ON) || has_mode(f, CONFIDENTIAL_MODE_DEVTOOLS);
 }
-
-/* The rules about the host and the allocation. */
 
 static bool runs_xen(const ConfidentialFacts *f) {
         return f->xen || !f->x86;
@@ -182,7 +183,8 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
-/* An allocation without vCPUs passes: the program that makes its guest is responsible for this rule. */
+/* Returns true when the guest has a GPU in a confidential mode. Without vCPUs another program makes the guest,
+ * and must see to this itself. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
         return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
@@ -221,13 +223,14 @@ static char *tell_qemu(const ConfidentialFacts *f) {
 #define REMEDY_RESCAN "run 'passthroughctl rescan'."
 #define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
-/* A refusal names the first broken rule. For a confidential guest, why follows "With SEV-SNP, ". */
+/* The rules about host and allocation. The first broken one is the refusal. For a confidential guest "With SEV-SNP, "
+ * precedes why. */
 static const struct {
         unsigned types;
         bool (*is_broken)(const ConfidentialFacts *f);
         const char *why;
         const char *remedy;
-        char *(*tell)(const ConfidentialFacts *f); /* a further sentence; NULL: none */
+        char *(*tell)(const ConfidentialFacts *f); /* a further sentence, which the caller frees; NULL: none */
 } rules[] = {
         /* QEMU 11.1.3 at start: "KVM required"; vm-type SEV-SNP and TDX are those of KVM on x86. */
         { ALL, runs_xen, "a guest needs KVM on x86, which this node does not have.", REMEDY_PLAIN, NULL },
@@ -318,8 +321,6 @@ Verdict confidential_check(const ConfidentialFacts *f, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Notes for the owner of the guest. */
-
 static bool is_any(const ConfidentialFacts *f) {
         return true;
 }
@@ -383,7 +384,7 @@ size_t confidential_notes(const ConfidentialFacts *f, const char *ret[static CON
         return n;
 }
 
-/* The rules about the template. */
+/* Conditions of the rules about the template. Each returns the element that breaks its rule, or NULL. */
 
 static xmlNode *find_firmware_feature(const Domain *d, const char *name) {
         const xmlNode *firmware = node_find(node_find(d->root, "os"), "firmware");
@@ -404,7 +405,9 @@ static const xmlNode *find_flash(const Domain *d) {
         return loader && node_has(loader, "type", "pflash") ? loader : node_find(os, "nvram");
 }
 
-/* libvirt chooses a firmware for firmware='efi', or the template names a file. */
+/*
+ * Finds an <os> without UEFI. UEFI is there if firmware='efi' lets libvirt choose it, or if the template names a file.
+ */
 static const xmlNode *find_bios(const Domain *d) {
         const xmlNode *os = node_find(d->root, "os");
 
@@ -475,7 +478,8 @@ static const xmlNode *find_network_boot(const Domain *d) {
         return NULL;
 }
 
-/* The disk with the lowest <boot order=>, else the first: a guest that boots from a disk needs its driver. */
+/* Finds the disk from which the guest boots, and for which the firmware needs a driver: the one with the lowest <boot
+ * order=>, else the first. */
 static const xmlNode *find_boot_disk(const Domain *d) {
         const xmlNode *found = NULL;
         unsigned least = UINT32_MAX, order;
@@ -589,7 +593,7 @@ Verdict domain_check_confidential(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* libvirt's default. Bit 17 must be 1, bit 16 permits SMT (SEV-SNP firmware ABI, guest policy). */
+/* libvirt's default policy. Bit 17 must be 1; bit 16 permits SMT (SEV-SNP firmware ABI, guest policy). */
 #define SNP_POLICY "0x30000"
 
 static void write_security(Domain *d) {
@@ -603,7 +607,8 @@ static void write_security(Domain *d) {
                 node_set_text(d, node_add(d, security, "policy"), SNP_POLICY);
 }
 
-/* For firmware='efi', libvirt before 11.8 chooses firmware in flash by default (NEWS of 11.8.0). */
+/* Makes libvirt choose a firmware that is not in flash: for firmware='efi', versions before 11.8 choose one in flash
+ * (NEWS of 11.8.0). */
 static void write_firmware(Domain *d) {
         xmlNode *os = node_find(d->root, "os");
 
@@ -611,7 +616,7 @@ static void write_firmware(Domain *d) {
                 node_set(d, node_need(d, os, "loader"), "stateless", "yes");
 }
 
-/* QEMU chooses the same values by default. libvirt refuses other values. */
+/* Writes features with the values that QEMU has by default: libvirt refuses any other. */
 static void write_features(Domain *d) {
         xmlNode *features;
 
@@ -623,7 +628,7 @@ static void write_features(Domain *d) {
         node_set(d, node_need(d, features, "smm"), "state", "off");
 }
 
-/* iPXE, the ROM of a virtio interface, does not know encrypted memory (libvirt, kbase/launch_security_sev). */
+/* Removes the ROM of virtio interfaces: iPXE does not know encrypted memory (libvirt, kbase/launch_security_sev). */
 static void remove_roms(Domain *d) {
         for (xmlNode *n = d->devices->children; n; n = n->next) {
                 const xmlNode *model = node_is(n, "interface") ? node_find(n, "model") : NULL;

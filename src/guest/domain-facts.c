@@ -17,7 +17,7 @@
 
 #define VERSION_OF(major, minor) ((major) * 1000000UL + (minor) * 1000UL)
 
-/* Refuses a DOCTYPE, which libvirt never writes: its entities could expand to a very long text. */
+/* Refuses a DOCTYPE: libvirt writes none, and entities could expand to a very long text. */
 xmlDoc *domain_document_read(const char *xml) {
         size_t size = strlen(xml);
         xmlDoc *doc =
@@ -77,7 +77,7 @@ bool domain_facts_xen(const char *xml) {
         return xen;
 }
 
-/* buses: NULL for names without places. */
+/* Formats the name of the host device and, with buses, its place in the guest. NULL when out of memory. */
 static char *describe_device(const xmlNode *device, const char *source, const DomainBuses *buses) {
         char place[GUEST_PLACE_TEXT_MAX];
         GuestPlace p;
@@ -126,8 +126,9 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n) {
         return list_devices(xml, true, ret, ret_n);
 }
 
-/* The elements that a <hostdev> may have, each of them once. The attributes of an element are those of one row. A value
- * in "name=value" is required. */
+/*
+ * Elements that a <hostdev> may have, each once. A row lists the attributes of the element; "name=value" must be there.
+ */
 static const struct {
         const char *parent, *name, *attributes;
 } hostdev_parts[] = {
@@ -176,7 +177,7 @@ static bool is_plain(const xmlNode *node, const char *parent) {
         return false;
 }
 
-/* Refuses repeated elements: libvirt reads the last one of some elements, and all of others. */
+/* Refuses repeated elements, of which libvirt reads sometimes the last, sometimes all. */
 static bool children_are_plain(const xmlNode *node) {
         for (const xmlNode *n = node->children; n; n = n->next)
                 if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) ||
@@ -240,7 +241,7 @@ static bool has_value(const xmlNode *list, const char *value) {
         return false;
 }
 
-/* Returns <enum name=> with its values, or NULL when libvirt does not write it. */
+/* Returns the <enum> with this name and its values; NULL: libvirt does not report it. */
 static const xmlNode *find_enum(const xmlNode *parent, const char *name) {
         for (const xmlNode *n = parent ? parent->children : NULL; n; n = n->next)
                 if (node_is(n, "enum") && node_has(n, "name", name))
@@ -248,7 +249,7 @@ static const xmlNode *find_enum(const xmlNode *parent, const char *name) {
         return NULL;
 }
 
-/* libvirt writes <launchSecurity> since 10.5; before, <sev>. */
+/* Reads which confidential guests libvirt can run: from <launchSecurity> since 10.5, from <sev> before. */
 static void read_security(const xmlNode *features, LibvirtFeatures *f) {
         const xmlNode *types = find_enum(node_find(features, "launchSecurity"), "sectype");
         const xmlNode *sev = node_find(features, "sev");
@@ -258,7 +259,7 @@ static void read_security(const xmlNode *features, LibvirtFeatures *f) {
                 f->security[c] = has_value(types, confidential_libvirt_name(c));
 }
 
-/* libvirt writes <devices><hostdev><enum name='iommufd'> since 12.2. Before, the versions decide. */
+/* Reads features from the capabilities. Before 12.2 they do not tell iommufd, so the versions decide about that. */
 static void read_capabilities(const char *capabilities, LibvirtFeatures *f) {
         xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;

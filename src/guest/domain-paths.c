@@ -10,7 +10,7 @@
 #include "ledger/region.h"
 #include "util/strings.h"
 
-/* fnmatch() patterns, compared component by component */
+/* Patterns of fnmatch(), for which each component of a path is compared with one of the pattern. */
 static const char *const reserved[] = {
         "/dev/vfio",
         "/dev/iommu",
@@ -28,7 +28,7 @@ static const char *const reserved[] = {
         "/dev/hl[0-9]*", /* Habana */
         "/dev/hl_control*",
         "/dev/hfi1_*",
-        "/dev/ng[0-9]*", /* NVMe commands; disks are the block devices, not these */
+        "/dev/ng[0-9]*", /* NVMe commands; block devices, which are disks, are not listed */
         "/dev/nvme[0-9]",
         "/dev/nvme[0-9][0-9]",
         "/dev/nvme[0-9][0-9][0-9]",
@@ -70,7 +70,7 @@ static char *normalize(const char *path) {
         return normal;
 }
 
-/* Returns whether the path matches the pattern, or is a directory below or above a match. */
+/* Returns true when the path matches the pattern, or is a directory above or below a match. */
 static bool leads_to(const char *path, const char *pattern) {
         while (*path && *pattern) {
                 size_t n = strcspn(++path, "/"), m = strcspn(++pattern, "/");
@@ -108,7 +108,7 @@ static bool value_is_reserved(const char *value, ResolvePath resolve) {
         return resolved && is_reserved(resolved);
 }
 
-/* Text that may have slashes and is no path of the host: descriptions, and the mount tag of a <filesystem>. */
+/* Returns true for text that is no path of the host: a description, or the mount tag of a <filesystem>. */
 static bool is_other_text(const xmlNode *node) {
         return node_is(node, "metadata") || node_is(node, "title") || node_is(node, "description") ||
                (node_is(node, "target") && node->parent && node_is(node->parent, "filesystem"));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The PCI places of a running domain's devices, read from libvirt's document of the domain. */
+/* The places in the guest of a running domain's devices, as libvirt's document tells them. */
 
 #include <stdio.h>
 
 #include "domain-facts-internal.h"
 
-/* Numbers the buses as firmware does: from the number of the expander on, depth first, in the order of the slots. */
+/* Numbers the buses below one as firmware does: depth first, in the order of slots, beginning with *next. */
 static void number_below(DomainBuses *b, unsigned above, unsigned *next) {
         for (unsigned place = 0; place < PCI_PLACES_MAX; place++)
                 for (unsigned i = 1; i < GUEST_BUSES_MAX; i++) {
@@ -48,7 +48,7 @@ void domain_buses_read(const xmlNode *devices, DomainBuses *ret) {
         }
 }
 
-/* Prepends a part to the path that begins at *at. buf: the begin of the buffer. False: the buffer has no room. */
+/* Prepends a part to the path at *at, which lies in buf. False: buf has no room. */
 static bool prepend(const char *buf, char **at, const char *part) {
         size_t n = strlen(part);
 
@@ -59,7 +59,7 @@ static bool prepend(const char *buf, char **at, const char *part) {
         return true;
 }
 
-/* Sets ret to "" when the path is unknown or too long. */
+/* Sets ret to the path of the device at the address; "": unknown or too long. */
 static void find_path(const DomainBuses *b, PciAddress a, char ret[static GUEST_PATH_MAX]) {
         char buf[GUEST_PATH_MAX], *at = buf + sizeof(buf) - 1;
         const DomainBus *bus = &b->buses[a.bus];

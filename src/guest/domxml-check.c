@@ -12,13 +12,13 @@
 #define LIBVIRT_ACCEL 12007000U
 
 #define PCI_INDEX_MAX 255U
-#define OTHERS_SPARE  8U /* root ports left free for hot-plug */
+#define OTHERS_SPARE  8U /* root ports that stay free for hot-plug */
 
-/* The PCI controllers of the template that the daemon must count or leave room for. */
+/* Controllers of the template, for which the layout must leave room. */
 typedef struct Controllers {
         CpuSet indices;
-        unsigned unnumbered; /* controllers without index; libvirt gives each the lowest free index */
-        unsigned unplaced;   /* expanders without busNr; libvirt places them below all others */
+        unsigned unnumbered; /* those without index: libvirt gives each the lowest free one */
+        unsigned unplaced;   /* expanders without busNr: libvirt gives each a number below all others */
 } Controllers;
 
 static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
@@ -74,7 +74,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
         return VERDICT_NONE;
 }
 
-/* For more than DOMXML_PLAIN_VCPUS_MAX vCPUs, only the Intel IOMMU remaps interrupts. */
+/* Refuses an IOMMU of the template for more than DOMXML_PLAIN_VCPUS_MAX vCPUs, unless it is Intel's. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
@@ -119,7 +119,7 @@ static Verdict check_smmu(Domain *d, xmlNode *node, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Returns the controller on pcie.0 above the function: an expander or a root port. */
+/* Returns the controller on pcie.0 that the function is below: an expander or a root port. */
 static const GuestController *root_of(const GuestPci *pci, const GuestFunction *f) {
         const GuestController *c = guest_pci_port(pci, f);
 
@@ -129,7 +129,7 @@ static const GuestController *root_of(const GuestPci *pci, const GuestFunction *
 }
 
 Verdict domain_check_smmus(const Domain *d, Refusal *ret) {
-        const char *hosts[GUEST_BUSES_MAX] = { NULL }; /* the path of the first device of each expander */
+        const char *hosts[GUEST_BUSES_MAX] = { NULL }; /* by expander: path of the first device below it */
 
         for (size_t i = 0; d->smmu && i < d->pci->n_functions; i++) {
                 const AllocationDevice *dev = &d->a->devices[d->pci->functions[i].device];
@@ -154,7 +154,7 @@ Verdict domain_check_smmus(const Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* libvirt refuses a domain with the same alias twice. */
+/* Refuses an alias that the document already has: libvirt refuses it, too. */
 static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
         const xmlNode *alias = node_find(node, "alias");
         _cleanup_free_ char *name = alias ? node_get(alias, "name") : NULL;
@@ -187,7 +187,7 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
-/* Formats the guest PCI address. False when there is none, or it is all zero and libvirt chooses one. */
+/* Formats an element's PCI address in the guest. False: it has none, or zeros, for which libvirt chooses one. */
 static bool has_place(const xmlNode *node, char ret[static 32]) {
         static const struct {
                 const char *name;
@@ -233,7 +233,7 @@ static Verdict check_places(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* Returns whether libvirt gives the device a PCI address, possibly on a port that is meant for hot-plug. */
+/* Returns true when libvirt chooses a PCI address for the device, perhaps on a port for hot-plug. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
                                              "crypto", "shmem",     "sound",      "watchdog",   "input" };
@@ -257,7 +257,7 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
                 others++;
                 d->room.seekers += seeks_port(n);
         }
-        /* Shared memory devices sit below one bridge to conventional PCI, which libvirt plugs into a port. */
+        /* All shared memory devices are below one bridge to conventional PCI, for which libvirt uses a port. */
         if (d->a->n_regions > 0) {
                 others++;
                 d->room.seekers++;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes CPUs and memory of the domain, pinned to the CPUs and nodes of the allocation. */
+/* Writes CPUs and memory of the domain, on the CPUs and nodes of the allocation. */
 
 #include <limits.h>
 
@@ -9,11 +9,11 @@
 
 #define DISTANCE_SELF     10U  /* the only value that libvirt accepts */
 #define DISTANCE_REMOTE   20U  /* when the host's distance is unknown */
-#define DISTANCE_NEAREST  11U  /* libvirt refuses 10 between two cells */
-#define DISTANCE_FARTHEST 254U /* 255 means unreachable */
+#define DISTANCE_NEAREST  11U  /* the least between two cells: libvirt refuses 10 */
+#define DISTANCE_FARTHEST 254U /* the most: 255 means unreachable */
 #define IOTHREADS_MAX     1024U
 
-/* Returns the ids of the guest cells, from 0 on. Hugepages name guest cells, numatune host nodes. */
+/* Returns the ids of all guest cells. <hugepages> takes these; <numatune> takes host nodes. */
 static CpuSet guest_cells(const Allocation *a) {
         CpuSet set = { 0 };
 
@@ -43,7 +43,7 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* Returns the CPUs of a NUMA node for the emulator: housekeeping CPUs, else those of the guest, else all. */
+/* Returns the CPUs of a node for the emulator: its housekeeping CPUs; without any, the guest's; without any, all. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -76,15 +76,15 @@ static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
 }
 
 /*
- * libvirt 8.10 to 9.2 lets QEMU allocate the memory of each cell with threads on its host node. The guest fails to
- * start if the emulator has no CPU on that node. Later versions skip such nodes. The features give the version: libvirt
- * has maxphysaddr since 8.7 and the driver model since 10.0.
+ * Returns true when libvirt lets QEMU allocate each cell's memory with threads on its host node, so that the guest does
+ * not start unless the emulator has a CPU there: 8.10 to 9.2. Tells the version by features: maxphysaddr is since 8.7,
+ * the driver model since 10.0.
  */
 static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
         return f->known && f->maxphysaddr && !f->driver_model;
 }
 
-/* Prefers housekeeping CPUs, on which the emulator disturbs no vCPU. */
+/* Returns the CPUs of the emulator. Prefers housekeeping CPUs, where it disturbs no vCPU. */
 static CpuSet emulator_cpus(const Domain *d) {
         CpuSet set = emulator_cpus_of_cells(d, !needs_emulator_on_each_node(&d->inv->libvirt));
 
@@ -115,16 +115,17 @@ static void write_backing(Domain *d) {
 
                 node_set_size(d, page, "size", d->a->page_size);
                 node_set_cpus(d, page, "nodeset", &cells);
-                if (source && node_has(source, "type", "anonymous")) /* libvirt refuses both */
+                if (source && node_has(source, "type", "anonymous")) /* libvirt refuses these together */
                         node_remove(source);
         }
         (void) node_add(d, backing, "nosharepages");
-        if (d->confidential == CONFIDENTIAL_SEV) /* SEV pins the pages (libvirt, kbase/launch_security_sev) */
+        if (d->confidential == CONFIDENTIAL_SEV) /* SEV pins all pages (libvirt, kbase/launch_security_sev) */
                 (void) node_add(d, backing, "locked");
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* VFIO pins all memory, and libvirt computes the limit for that. Any other limit is too low (qemu_domain.c). */
+/* Removes the template's limit of locked memory: VFIO locks all memory, and libvirt computes the limit for that. Any
+ * other is too low (qemu_domain.c). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 
@@ -184,13 +185,13 @@ static void write_pins(Domain *d) {
                 node_set(d, pin, "vcpu", "%u", d->a->pins[i].vcpu);
                 node_set(d, pin, "cpuset", "%u", d->a->pins[i].cpu);
         }
-        if (d->xen) /* the emulator runs on CPUs of dom0 */
+        if (d->xen) /* the emulator runs in dom0 */
                 return;
         node_set_cpus(d, node_add(d, cputune, "emulatorpin"), "cpuset", &emulator);
         pin_iothreads(d, cputune, &emulator);
 }
 
-/* libvirt refuses to pin single vCPUs without KVM, so all their threads have the affinity of <vcpu>. */
+/* Without KVM libvirt refuses to pin single vCPUs, so <vcpu> has the CPUs of all. */
 void domain_write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
@@ -230,7 +231,7 @@ unsigned guest_cell_distance(const Inventory *inv, const Allocation *a, unsigned
         return MIN(MAX(distance, DISTANCE_NEAREST), DISTANCE_FARTHEST);
 }
 
-/* n: the number of guest cells. Cells after those of the allocation are memory cells of coherent GPUs. */
+/* Writes guest cell i of n. Cells after those of the allocation are memory cells of coherent GPUs. */
 static void write_cell(Domain *d, xmlNode *numa, size_t i, size_t n) {
         xmlNode *cell = node_add(d, numa, "cell"), *distances;
 
@@ -298,7 +299,7 @@ static void write_cpu(Domain *d) {
         if (!d->aarch64)
                 node_set(d, cpu, "migratable", "off");
         domain_write_topology(d, cpu);
-        if (!d->emulated && !d->aarch64) { /* x86 only */
+        if (!d->emulated && !d->aarch64) { /* only for x86 */
                 write_caches(d, cpu);
                 if (!d->inv->libvirt.known || d->inv->libvirt.maxphysaddr)
                         node_set(d, node_add(d, cpu, "maxphysaddr"), "mode", "passthrough");
@@ -306,7 +307,7 @@ static void write_cpu(Domain *d) {
         domain_write_cells(d, cpu);
 }
 
-/* Each vCPU has a CPU of its own, so the guest may spin instead of yielding. */
+/* Writes hints of KVM for vCPUs with a CPU each: the guest may spin instead of yielding. */
 static void write_hints(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *kvm = node_find(features, "kvm");
 
@@ -319,7 +320,7 @@ static void write_hints(Domain *d) {
         node_set(d, node_add(d, kvm, "hint-dedicated"), "state", "on");
 }
 
-/* The guest cannot see the kinds of cores: QEMU gives all its vCPUs the same CPUID. */
+/* Warns that the guest cannot see the kinds of its cores: QEMU gives all its vCPUs one CPUID. */
 static void tell_kinds(Domain *d) {
         static const char *const names[_CORE_KIND_MAX] = { "performance", "efficient", "low-power" };
         CpuSet vcpus[_CORE_KIND_MAX] = { 0 };

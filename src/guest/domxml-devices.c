@@ -77,7 +77,7 @@ static bool can_size_window(const Domain *d) {
         return !d->aarch64 || libvirt_sizes_virt(&d->inv->libvirt);
 }
 
-/* Keeps the template's 64-bit window if it is larger. */
+/* Writes the size of the 64-bit window. A larger one of the template stays. */
 static void write_root(Domain *d) {
         xmlNode *root = find_root_controller(d->devices), *hole;
 
@@ -95,7 +95,8 @@ static void write_root(Domain *d) {
         node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
 }
 
-/* VFs have no ROM. Firmware would run the ROM of a GPU, and a GPU without a display does not need that. */
+/* Returns true when the guest should not see a ROM: VFs have none, and a GPU without a display does not need its ROM,
+ * which firmware would run. */
 static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         const PciDevice *facts = inventory_find(d->inv, dev->address);
 
@@ -150,7 +151,7 @@ void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a) {
         write_address(d, hostdev, "pci", a, false);
 }
 
-/* Makes the device the generic initiator of its memory cells. */
+/* Links the device to its memory cells: QEMU makes it their generic initiator. */
 static void write_nodeset(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         int first = memory_cells_first(d->a, d->memory_cells, dev);
 
@@ -162,7 +163,8 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
-/* QEMU requires caching mode for devices of the host. The default of 39 address bits is too small for large guests. */
+/* Writes the Intel IOMMU. With host devices QEMU requires caching mode. Its default of 39 address bits is too small for
+ * large guests. */
 static void write_iommu(Domain *d) {
         xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
         xmlNode *features = node_find(d->root, "features");
@@ -174,7 +176,7 @@ static void write_iommu(Domain *d) {
         node_set(d, driver, "aw_bits", "48");
         if (!features)
                 features = domain_add(d, "features");
-        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* required for interrupt remapping */
+        node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* interrupt remapping needs it */
 }
 
 /* Copies the template's SMMU for each expander: an SMMU of the host serves one host bridge. */
@@ -238,7 +240,7 @@ static void write_arguments(Domain *d, const char *part, const char *first, cons
                 }
                 xmlSetNs(commandline, ns);
         }
-        /* Both <arg> inherit the namespace of their parent. */
+        /* Both elements inherit the namespace of their parent. */
         node_set(d, node_add(d, commandline, "arg"), "value", "%s", first);
         node_set(d, node_add(d, commandline, "arg"), "value", "%s", second);
 }
@@ -251,7 +253,7 @@ static void write_firmware_hint(Domain *d) {
         write_arguments(d, FIRMWARE_HINT, "-fw_cfg", text);
 }
 
-/* QEMU merges the properties of several -machine arguments. */
+/* Sets the window by an argument: QEMU merges the properties of several -machine. */
 static void write_virt_window(Domain *d) {
         char text[64];
 
@@ -294,8 +296,7 @@ void domain_write_devices(Domain *d) {
         for (size_t i = 0; i < d->a->n_regions; i++)
                 write_shmem(d, &d->a->regions[i]);
         node_remove_all(d->devices, "memballoon");
-        node_set(d, node_add(d, d->devices, "memballoon"), "model",
-                 "none"); /* VFIO pins all memory, so ballooning is useless */
+        node_set(d, node_add(d, d->devices, "memballoon"), "model", "none"); /* VFIO pins all memory, so no balloon */
         if (domain_needs_iommu(d))
                 write_iommu(d);
         if (d->smmu)

@@ -14,10 +14,10 @@
 #include "services.h"
 #include "util/strings.h"
 
-/* Prefix and name have at most 55 bytes (QEMU, FW_CFG_MAX_FILE_PATH). */
+/* Prefix and name together have at most 55 bytes (FW_CFG_MAX_FILE_PATH of QEMU). */
 #define PREFIX "opt/org.passthroughd1/"
 
-/* Linux limits an argument to MAX_ARG_STRLEN bytes, with the NUL. */
+/* Linux limits one argument of a program to MAX_ARG_STRLEN bytes, including the NUL. */
 #define ARGUMENT_MAX ((size_t) 128 * 1024)
 
 /* fw_cfg has 32 files (QEMU, x-file-slots), of which QEMU needs about 20. QEMU aborts when there are more. */
@@ -55,7 +55,7 @@ static bool has_expander(const GuestPci *pci) {
         return false;
 }
 
-/* Without an expander the bus numbers in the guest are unknown, so the topology has no devices. */
+/* Makes the topology file for NCCL. Without an expander it has no devices: bus numbers are unknown. */
 static char *make_nccl_topology(Domain *d, GuestInfo info) {
         _cleanup_free_ GuestPlace *places = has_expander(d->pci) ? guest_pci_places(d->pci, d->a) : NULL;
         xmlDoc *doc = places ? domain_nccl(d, places) : NULL;
@@ -83,7 +83,7 @@ static void append_device(const Domain *d, JsonText *t, const GuestFunction *f, 
         json_text_literal(t, "}");
 }
 
-/* Returns a line of JSON for each device, with the keys of the daemon's JSON. */
+/* Formats a line of JSON for each device, with the keys of the daemon's JSON. NULL when out of memory. */
 static char *make_devices(Domain *d, GuestInfo info) {
         JsonText t;
         char *text;
@@ -117,7 +117,9 @@ static char *make_gvirtus(Domain *d, GuestInfo info _unused_) {
         return text;
 }
 
-/* make() returns NULL for a file that the guest does not need. The caller frees. */
+/*
+ * The files. make() returns a text, which the caller frees; NULL: the guest does not need the file, or out of memory.
+ */
 static const struct {
         const char *name;
         char *(*make)(Domain *d, GuestInfo info);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Interfaces between the files domxml*.c: the document being made and functions that write its nodes. */
+/* Functions that the files domxml*.c share: they edit the document that is being made. */
 
 #include "guest/coherent.h"
 #include "guest/domxml.h"
@@ -11,7 +11,7 @@
 
 #define DOMXML_QEMU_NAMESPACE "http://libvirt.org/schemas/domain/qemu/1.0"
 
-#define DOMXML_DISK "/var/lib/libvirt/images/%s.qcow2" /* the skeleton's disk; %s: the name of the allocation */
+#define DOMXML_DISK "/var/lib/libvirt/images/%s.qcow2" /* the disk in the skeleton; %s: the allocation's name */
 
 typedef struct Domain {
         const Inventory *inv;
@@ -19,27 +19,27 @@ typedef struct Domain {
         const Allocation *a;
         xmlDoc *doc;               /* the template or the skeleton, edited in place */
         xmlNode *root;             /* <domain> */
-        xmlNode *devices;          /* <devices> of that <domain> */
-        xmlNode *anchor;           /* elements are inserted before this one; NULL: at the end */
-        bool aarch64;              /* machine 'virt'; otherwise x86_64 with machine 'q35' */
+        xmlNode *devices;          /* its <devices> */
+        xmlNode *anchor;           /* new elements are inserted before this one; NULL: at the end */
+        bool aarch64;              /* machine 'virt'; false: x86_64 and machine 'q35' */
         bool xen;                  /* type='xen': no PCI tree, and none of QEMU's options */
-        Confidential confidential; /* that of the allocation, or <launchSecurity> of the template */
-        bool emulated;             /* type='qemu': without KVM the host's CPU cannot be passed through */
+        Confidential confidential; /* as the allocation, or as <launchSecurity> of the template */
+        bool emulated;             /* type='qemu': no KVM, so the guest cannot have the host's CPU */
         IommufdFacts iommufd_facts;
         IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
         GuestPci *pci;         /* NULL for Xen */
-        unsigned memory_cells; /* number for each coherent GPU */
-        xmlNode *smmu;         /* the template's <iommu>, copied for each expander; NULL: none */
-        bool failed;           /* no memory for a node */
+        unsigned memory_cells; /* of each coherent GPU: memory_cells_each() */
+        xmlNode *smmu;         /* <iommu> of the template, copied for each expander; NULL: it has none */
+        bool failed;           /* out of memory while a node was made */
 } Domain;
 
 /* domxml.c: refuses an allocation that cannot have a document. */
 Verdict domain_check(const Allocation *a, Refusal *ret);
 
-/* domxml-node.c. These functions do nothing for a NULL node. A failure sets d->failed. */
+/* domxml-node.c. All functions accept a NULL node and then do nothing. Out of memory sets d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
-/* Returns the child of that name, and adds the child if there is none. */
+/* Returns the child of this name, which is added if missing. */
 xmlNode *node_need(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
@@ -51,7 +51,7 @@ xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
 /* Adds a comment before <domain>. */
 void domain_add_comment(Domain *d, const char *format, ...) _printf_(2, 3);
-/* Returns the text of the node, or of the document if node is NULL. The caller frees; NULL when out of memory. */
+/* Formats a node, or with NULL the document. The caller frees; NULL when out of memory. */
 char *document_text(xmlDoc *doc, xmlNode *node);
 
 /*
@@ -65,7 +65,7 @@ Verdict domain_load(Domain *d, const DomainTemplate *template, Refusal *ret);
  */
 Verdict refuse_template(Refusal *ret, const xmlNode *at, const PciAddress *device, const char *remedy,
                         const char *format, ...) _printf_(5, 6);
-/* The line of the node in the template. */
+/* Returns the template line of the node. */
 long node_line(const xmlNode *node);
 
 /* domxml-schema.c: refuses text between elements, and elements that <domain> repeats. */
@@ -77,7 +77,7 @@ Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *
 
 /* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);
-/* Refuses a template's SMMU that cannot serve all devices. Needs d->pci. */
+/* Refuses a template's SMMU that cannot serve all devices. d->pci must be set. */
 Verdict domain_check_smmus(const Domain *d, Refusal *ret);
 
 /* confidential.c. The first function sets d->confidential. The second one refuses what a confidential guest cannot
@@ -85,7 +85,7 @@ Verdict domain_check_smmus(const Domain *d, Refusal *ret);
 Verdict domain_set_confidential(Domain *d, Refusal *ret);
 Verdict domain_check_confidential(const Domain *d, Refusal *ret);
 void domain_write_confidential(Domain *d);
-/* Adds an element with a note for each thing that a confidential guest lacks. */
+/* Adds an element for each note of confidential_notes(). */
 void domain_write_confidential_notes(Domain *d, xmlNode *metadata);
 
 /* domxml-cpu.c: memory, memoryBacking, vcpu, cputune, numatune, cpu. */
@@ -93,7 +93,7 @@ void domain_write_memory(Domain *d);
 void domain_write_cpus(Domain *d);
 void domain_write_vcpus(Domain *d);
 void domain_write_cells(Domain *d, xmlNode *cpu);
-/* each: memory_cells_each() */
+/* Returns the distance of two guest cells. each: memory_cells_each(). */
 unsigned guest_cell_distance(const Inventory *inv, const Allocation *a, unsigned each, size_t from, size_t to);
 
 /* domxml-xen.c: memory, CPUs and devices of a guest of Xen. */
@@ -108,13 +108,13 @@ static inline bool domain_needs_iommu(const Domain *d) {
         return !d->aarch64 && d->a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* domxml-devices.c: PCI controllers, hostdevs, memballoon, and an iommu for many vCPUs. Needs d->pci. */
+/* domxml-devices.c: PCI controllers, hostdevs, memballoon, and an iommu for many vCPUs. d->pci must be set. */
 void domain_write_devices(Domain *d);
-/* Adds the <hostdev> of one device, without its address in the guest. */
+/* Adds the <hostdev> of a device, without an address in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
-/* Adds the address in the guest to a <hostdev>. */
+/* Adds an address in the guest to a <hostdev>. */
 void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a);
-/* Adds the address in the guest that the PCI layout gives the function. */
+/* Adds the address of a function in the layout to a <hostdev>. */
 void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 
 /* domxml-nccl.c: the topology file for NCCL in the guest. places: one for each device. The caller frees; NULL when out

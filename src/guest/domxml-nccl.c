@@ -18,7 +18,8 @@
 #define NCCL_VALUE_MAX 253U
 #define CLASS_SWITCH   0x060400U
 
-/* Formats a mask as the kernel does: groups of 32 bits, the highest first. */
+/* Writes the attribute affinity, a mask as the kernel formats it: groups of 32 bits, the highest first. Leaves out a
+ * mask that is too long for NCCL. */
 static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
         _cleanup_free_ char *text = NULL;
         unsigned words = 1;
@@ -35,12 +36,12 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                         return;
                 }
         }
-        /* NCCL reads a missing attribute from the guest kernel. */
+        /* NCCL asks the guest's kernel for a missing attribute. */
         if (text && strlen(text) <= NCCL_VALUE_MAX)
                 node_set(d, cpu, "affinity", "%s", text);
 }
 
-/* The slower end determines the speed of a link. 0 is an unknown speed. */
+/* Returns the lower speed, which is that of the link. 0 is unknown, and then the other one counts. */
 static unsigned slower(unsigned a, unsigned b) {
         return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
@@ -70,14 +71,14 @@ static xmlNode *write_pci(Domain *d, xmlNode *parent, PciAddress address, uint32
         return pci;
 }
 
-/* Returns the device on the physical link: for a VF, its PF. */
+/* Returns the device at the physical link: the PF of a VF, else the device. */
 static const PciDevice *host_card(const Domain *d, size_t device) {
         const AllocationDevice *dev = &d->a->devices[device];
 
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
 }
 
-/* The first n bytes of a guest path. */
+/* A part of a guest path, from its begin. */
 typedef struct Branch {
         const char *path;
         size_t n;
@@ -87,7 +88,7 @@ static bool is_below(const char *path, Branch b) {
         return strncmp(path, b.path, b.n) == 0 && path[b.n] == '/';
 }
 
-/* Extends the branch by the next part of the path. */
+/* Returns the branch that is one component longer. */
 static Branch longer(Branch b) {
         return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
 }
@@ -137,7 +138,7 @@ static PciAddress branch_address(Branch b) {
         return guest_path_seen(path);
 }
 
-/* Writes the devices and switches below a root bus or a switch. Ports are omitted; NCCL skips them too. */
+/* Writes the devices and switches below a root bus or switch. Leaves out ports, as NCCL does. */
 static void write_below(Domain *d, xmlNode *parent, const GuestPlace *places, Branch above) {
         for (size_t i = 0; i < d->a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(d->inv, d->a->devices[i].address);
@@ -161,7 +162,7 @@ static void write_cpu(Domain *d, xmlNode *system, const GuestPlace *places, size
 
         node_set(d, cpu, "numaid", "%zu", cell);
         write_affinity(d, cpu, &d->a->cells[cell].vcpus);
-        node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* the names that NCCL uses */
+        node_set(d, cpu, "arch", d->aarch64 ? "arm64" : "x86_64"); /* NCCL's names of architectures */
         for (size_t i = 0; i < d->a->n_devices; i++) {
                 Branch root = { places[i].path, strcspn(places[i].path, "/") };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes nodes, and converts them to text. d->failed records that memory ran out, so callers need no checks. */
+/* Writes nodes, and formats them. Callers need not check for errors: out of memory sets d->failed. */
 
 #include <libxml/xmlsave.h>
 

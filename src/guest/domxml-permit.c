@@ -16,12 +16,12 @@
 
 #define REMEDY "Remove it from the template and allocate the device."
 
-/* Character devices (libvirt formatdomain, "Host interface"). 'dev' is not listed, because it names a host device. */
+/* Types of character devices (libvirt formatdomain, "Host interface"). Not 'dev', which is a device of the host. */
 #define CHARDEVS "null vc pty file pipe stdio unix tcp udp nmdm spicevmc spiceport dbus qemu-vdagent"
-/* Disks. 'nvme' and 'vhostvdpa' are not listed, because they name a host device. */
+/* Types of disks. Not 'nvme' and 'vhostvdpa', which are devices of the host. */
 #define DISKS    "file block dir network volume vhostuser"
 
-/* An element directly in <devices>. types: the permitted values of its attribute 'type'; NULL: any value. */
+/* An element of <devices>. types: values that its attribute 'type' may have; NULL: any. */
 typedef struct Permitted {
         const char *name, *types;
 } Permitted;
@@ -69,8 +69,8 @@ static const struct {
         { NULL, "backingStore", "type", DISKS },
         { NULL, "mirror", "type", DISKS },
         { NULL, "dataStore", "type", DISKS },
-        /* Modes of macvtap: 'passthrough' is not listed, because it takes the whole VF. 'client' and 'server' are modes
-         * of a vhost-user socket. */
+        /* Modes of macvtap, without 'passthrough', which takes the whole VF; 'client' and 'server' are for a vhost-user
+         * socket. */
         { "interface", "source", "mode", "vepa bridge private client server" },
         { "tpm", "backend", "type", "emulator external" },
         { "rng", "backend", "type", CHARDEVS },
@@ -78,10 +78,10 @@ static const struct {
         { "rng", "backend", NULL, "/dev/random /dev/urandom /dev/hwrng" },
         { "interface", "backend", "tap", "/dev/net/tun" },
         { "interface", "backend", "vhost", "/dev/vhost-net" },
-        { NULL, "smartcard", "mode", "passthrough" }, /* other modes use readers of the host */
+        { NULL, "smartcard", "mode", "passthrough" }, /* other modes use a reader of the host */
         { "os", "nvram", "type", DISKS },
-        { "video", "driver", "name", "qemu" }, /* 'vhostuser' opens the first render node of the host */
-        { NULL, "gl", "enable", "no" }, /* without a render node's name, libvirt passes the first one of the host */
+        { "video", "driver", "name", "qemu" }, /* 'vhostuser' opens the host's first render node */
+        { NULL, "gl", "enable", "no" },        /* without rendernode= libvirt would use the host's first one */
         { NULL, "gl", "rendernode", "" },
         { NULL, "acceleration", "rendernode", "" },
 };
@@ -95,7 +95,7 @@ static bool is_word_of(const char *words, const char *word) {
         return false;
 }
 
-/* Finds the host's PCI address in the <source> of an element. False: there is none, or it is malformed. */
+/* Finds the PCI address of the host in an element's <source>. False: none, or malformed. */
 static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function = 0;
         const xmlNode *address = node_find(node_find(node, "source"), "address");
@@ -108,14 +108,14 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
-/* libvirt appends the name to /dev/shm/. */
+/* Returns true when the <shmem> is a region of an allocation: libvirt appends its name to /dev/shm/. */
 static bool is_our_region(const xmlNode *node) {
         _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
 
         return name && (strchr(name, '/') || strncmp(name, REGION_FILE_PREFIX, strlen(REGION_FILE_PREFIX)) == 0);
 }
 
-/* Refuses memory in the template: a guest gets only memory of its allocation. */
+/* Refuses memory in the template: a guest gets memory of its allocation only. */
 static Verdict check_memory(const xmlNode *node, Refusal *ret) {
         if (node_is(node, "memory"))
                 return refuse_template(ret, node, NULL, "Remove it and ask for the memory in the allocation.",
@@ -136,7 +136,7 @@ static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
                                QUOTABLE((const char *) node->name));
 }
 
-/* attribute: NULL: the text. values: NULL: any value. An element without the attribute or text names no host device. */
+/* Refuses an element whose attribute (NULL: text) is none of the values (NULL: any value is permitted). */
 static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
         _cleanup_free_ char *value = !values ? NULL : attribute ? node_get(node, attribute) : node_get_text(node);
         PciAddress address;
@@ -159,7 +159,7 @@ static Verdict check_nested(const xmlNode *node, Refusal *ret) {
         for (size_t i = 0; i < ELEMENTSOF(nested) && v == VERDICT_NONE; i++)
                 if (node_is(node, nested[i].name) && (!nested[i].parent || node_is(node->parent, nested[i].parent)))
                         v = check_value(node, nested[i].attribute, nested[i].values, ret);
-        /* libvirt: only the source of a host device has an address. */
+        /* In libvirt's documents only the source of a host device has an address. */
         if (v == VERDICT_NONE && node_is(node, "source") && node_find(node, "address"))
                 v = refuse_host_device(node->parent, ret);
         for (xmlNode *n = xmlFirstElementChild((xmlNode *) node); n && v == VERDICT_NONE; n = xmlNextElementSibling(n))

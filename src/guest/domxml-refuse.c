@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refusals of a template, with the line of the problem. */
+/* Refuses a template, with the line of the problem. */
 
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-/* libxml2 gives a text node the line where the text ends. */
+/* Returns the line where a text begins: libxml2 tells where it ends. */
 static long text_line(const xmlNode *text) {
         const char *s = (const char *) text->content;
         long line = xmlGetLineNo(text);

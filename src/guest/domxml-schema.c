@@ -19,7 +19,7 @@ static bool is_text(const xmlNode *node) {
         return (node->type == XML_TEXT_NODE || node->type == XML_CDATA_SECTION_NODE) && s && s[strspn(s, space)];
 }
 
-/* True when the schema permits text in the element. An <emulator> contains a path. */
+/* Returns true when the schema permits text in the element; in <emulator> the text is a path. */
 static bool may_have_text(const Domain *d, const xmlNode *element) {
         if (element == d->root || element == d->devices || (element->ns && element->parent == d->root))
                 return false;
@@ -27,7 +27,7 @@ static bool may_have_text(const Domain *d, const xmlNode *element) {
                !xmlFirstElementChild((xmlNode *) element);
 }
 
-/* <metadata> may contain anything but text of its own. libxml2 limits the nesting of elements. */
+/* Refuses text between elements, here and further inside. Inside <metadata> anything else may be. */
 static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *ret) {
         bool is_metadata = element->parent == d->root && node_is(element, "metadata");
         Verdict v = VERDICT_NONE;
@@ -44,7 +44,7 @@ static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *r
         return v;
 }
 
-/* Refuses repeated elements in <domain>. The hash table is for templates with very many elements. */
+/* Refuses elements that are repeated. The hash table is for templates with very many elements. */
 static Verdict check_once(const xmlNode *parent, Refusal *ret) {
         xmlHashTable *seen = xmlHashCreate(0);
         Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);

@@ -24,7 +24,7 @@
         "<serial type='pty'/><console type='pty'/>"                                                                    \
         "</devices>"
 
-/* Much more than any element of a domain has. */
+/* More than any element of a domain has, by far. */
 #define ATTRIBUTES_MAX 64U
 
 static const char skeleton_x86_64[] =
@@ -58,7 +58,7 @@ static const char skeleton_xen[] =
         "<serial type='pty'/><console type='pty'/>"
         "</devices></domain>";
 
-/* Returns the end of the comment, CDATA section or instruction that begins at text; NULL when none does. */
+/* Returns where the comment, CDATA section or instruction at text ends; NULL: there is none, or it has no end. */
 static const char *find_section_end(const char *text) {
         static const struct {
                 const char *begin, *end;
@@ -109,7 +109,9 @@ static Verdict check_markup(const char *text, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Entities are not expanded, external files not loaded. The encoding is UTF-8 regardless of the XML declaration. */
+/*
+ * Parses a template. Expands no entities and loads no files; the encoding is UTF-8, whatever the XML declaration says.
+ */
 static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_refusal) {
         const int options =
                 XML_PARSE_NONET | XML_PARSE_NOBLANKS | XML_PARSE_NOERROR | XML_PARSE_NOWARNING | XML_PARSE_BIG_LINES;
@@ -130,7 +132,7 @@ static Verdict parse(const char *text, size_t size, xmlDoc **ret, Refusal *ret_r
         return v;
 }
 
-/* libxml2 does not escape < and & in a namespace URI, so the output would not be XML. */
+/* Returns false when the URI of a namespace has < or &: libxml2 writes them unescaped, which is no XML. */
 static bool namespaces_can_be_written(const xmlNode *node) {
         for (const xmlNs *ns = node->nsDef; ns; ns = ns->next)
                 if (ns->href && strpbrk((const char *) ns->href, "<&"))
@@ -200,7 +202,7 @@ static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Neither Xen nor QEMU without KVM has a thread for each vCPU. */
+/* Refuses <cputune> elements that need a thread for each vCPU: neither Xen nor QEMU without KVM has such threads. */
 static Verdict check_cpus(const Domain *d, Refusal *ret) {
         static const char *const of_vcpus[] = { "vcpusched", "cachetune", "memorytune", "period", "quota" };
         xmlNode *cputune = node_find(d->root, "cputune");
@@ -226,12 +228,12 @@ static bool machine_is_i440fx(const char *machine) {
         return streq(machine, "pc") || strncmp(machine, "pc-", 3) == 0;
 }
 
-/* Matches "virt" and "virt-8.0". */
+/* Returns true for "virt", and for a version such as "virt-8.0". */
 static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* The PCI layout needs PCI Express. i440fx is replaced by q35, and other machines are refused. Xen has one machine. */
+/* Sets the machine. The layout needs PCI Express: i440fx becomes q35, others are refused. Xen has one. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
@@ -280,7 +282,7 @@ static Verdict set_os(Domain *d, Refusal *ret) {
         return set_machine(d, type, ret);
 }
 
-/* libvirt may choose GICv2, which has no interrupts for PCI devices of guests. */
+/* Sets GICv3: libvirt may choose GICv2, which has no interrupts for PCI devices of guests. */
 static void set_gic(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *gic;
 
@@ -293,7 +295,7 @@ static void set_gic(Domain *d) {
                 node_set(d, node_add(d, features, "gic"), "version", "3");
 }
 
-/* libvirt refuses a domain whose SMBIOS tables have another UUID. */
+/* Sets the UUID in the SMBIOS tables: libvirt refuses a domain in which it is another one. */
 static void set_sysinfo_uuid(Domain *d) {
         for (xmlNode *sysinfo = d->root->children; sysinfo; sysinfo = sysinfo->next) {
                 xmlNode *system = node_is(sysinfo, "sysinfo") ? node_find(sysinfo, "system") : NULL;
@@ -304,7 +306,9 @@ static void set_sysinfo_uuid(Domain *d) {
         }
 }
 
-/* Removes the attributes of <cpu> and <cputune>, all children of <cpu> but features, and the pins of <cputune>. */
+/*
+ * Removes what the daemon writes: attributes of <cpu> and <cputune>, all of <cpu> but features, and pins of <cputune>.
+ */
 static void remove_our_cpus(Domain *d) {
         static const char *const pins[] = { "vcpupin", "emulatorpin", "iothreadpin" };
 

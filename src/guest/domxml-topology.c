@@ -4,7 +4,8 @@
 
 #include "domxml-internal.h"
 
-/* Returns whether the n pins from i on are CPUs of one new core. Adds the core and the CPUs to the sets. */
+/* Returns whether the n pins from i on are all CPUs of one core that is not in cores yet. Adds the core and its CPUs to
+ * the sets. */
 static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
         const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
 
@@ -21,7 +22,8 @@ static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuS
         return true;
 }
 
-/* Returns the SMT threads per core when the pins are consecutive whole cores of one size, else 1. */
+/* Returns how many threads each core of the guest has: those of the host's, if the pins are consecutive whole cores of
+ * one size; else 1. */
 static unsigned guest_threads(const Domain *d) {
         const Cpu *first = inventory_find_cpu(d->inv, d->a->pins[0].cpu);
         CpuSet cores = { 0 }, cpus = { 0 };
@@ -41,7 +43,7 @@ static unsigned guest_threads(const Domain *d) {
         return threads;
 }
 
-/* Returns whether all cells have the same number of consecutive vCPUs, in whole cores. */
+/* Returns whether all cells have the same number of vCPUs, consecutive and in whole cores. */
 static bool cells_are_even(const Allocation *a, unsigned threads) {
         size_t each = a->n_pins / a->n_cells;
 
@@ -53,14 +55,14 @@ static bool cells_are_even(const Allocation *a, unsigned threads) {
         return true;
 }
 
-/* Returns -1 for an unknown package. */
+/* Returns the package of a cell's node; -1: unknown. */
 static int package_of(const Domain *d, size_t cell) {
         const NumaNode *node = inventory_find_node(d->inv, d->a->cells[cell].node);
 
         return node ? node->package : -1;
 }
 
-/* Returns whether each run of this many cells is on a known package of its own. */
+/* Returns whether each run of this many cells is on one known package, and no two runs are on the same. */
 static bool packages_have_cells(const Domain *d, size_t each) {
         for (size_t i = 0; i < d->a->n_cells; i++)
                 for (size_t j = 0; j <= i; j++)
@@ -101,14 +103,15 @@ static unsigned bits(size_t n) {
         return b;
 }
 
-/* Returns the APIC id of the last vCPU. QEMU gives each level of the topology its own bits of the id. */
+/* Returns the APIC id of the last vCPU. Each level of the topology has bits of its own in the id. */
 static size_t last_apic_id(size_t sockets, size_t dies, size_t cores, size_t threads) {
         unsigned core = bits(threads), die = core + bits(cores), socket = die + bits(dies);
 
         return (sockets - 1) << socket | (dies - 1) << die | (cores - 1) << core | (threads - 1);
 }
 
-/* Returns whether the APIC ids need no <iommu>, or the guest has one anyway; see domain_needs_iommu(). */
+/* Returns whether the guest can have the topology: its APIC ids need no <iommu>, or the guest has one anyway
+ * (domain_needs_iommu()). */
 static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t threads) {
         size_t cores = d->a->n_pins / sockets / dies / threads;
 
@@ -116,7 +119,8 @@ static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t t
                last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* Returns the host dies per socket if all dies have the same number of consecutive vCPUs, in whole cores; else 1. */
+/* Returns the dies of each socket as on the host, if all dies have the same number of vCPUs, consecutive and in whole
+ * cores; else 1. */
 static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -133,7 +137,7 @@ static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         return (unsigned) (socket / die);
 }
 
-/* A die must not span cells: a guest assumes that the CPUs of a die share a cache. CPUs of two NUMA nodes do not. */
+/* Returns the dies of each socket. No die may span cells: a guest assumes that CPUs of one die share a cache. */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         unsigned dies = host_dies(d, sockets, threads), cells = (unsigned) d->a->n_cells / sockets;
 

@@ -85,7 +85,7 @@ int xen_losses(const Allocation *a, GuestInfo info, XenDocument document, char *
         return 0;
 }
 
-/* Adds comments before <domain> about what the guest lacks. */
+/* Adds comments before <domain>: what the guest lacks. */
 static void write_losses(Domain *d, GuestInfo info) {
         _cleanup_free_ char *losses = NULL;
         char *rest, *line;

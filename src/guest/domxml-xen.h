@@ -18,7 +18,7 @@ typedef enum XenDocument {
 
 /* Refuses allocations that no guest of Xen can have. */
 Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret);
-/* Returns whether the document has guest NUMA cells. */
+/* Returns true when the document has guest NUMA cells. */
 bool xen_has_cells(const Allocation *a, XenDocument document);
 /* Writes what the guest lacks: sentences, each with a newline at its end, and without "--", which XML forbids in
  * comments. The caller frees *ret, which is NULL if the guest lacks nothing. Returns 0 or -ENOMEM. */

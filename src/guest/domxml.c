@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Makes the domain document: checks the allocation, writes name, UUID and metadata, and converts to text. */
+/* Makes the domain document: checks the allocation, fills in the template, writes name, UUID and metadata, and formats
+ * the text. */
 
 #include "guest/domxml.h"
 
@@ -17,7 +18,7 @@ static bool has_document(const Allocation *a) {
         return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
 }
 
-/* libvirt silently changes settings that contradict each other, so the daemon checks for contradictions first. */
+/* Refuses settings that contradict each other: libvirt would silently change them. */
 static Verdict check_cpus(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
@@ -35,7 +36,7 @@ static Verdict check_cpus(const Allocation *a, Refusal *ret) {
 }
 
 static Verdict check_devices(const Allocation *a, Refusal *ret) {
-        /* Another card may be at the address of a lost device. */
+        /* The address of a lost device may be that of another card. */
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].lost)
                         return refuse(ret, VERDICT_MISSING, &a->devices[i].address,
@@ -60,7 +61,7 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
-/* Writes the attributes by their names of vf_attribute_to_string(), or nothing when there are none. */
+/* Writes an element with the attributes of a VF under their names, unless there are none. */
 static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
         xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
 
@@ -72,7 +73,7 @@ static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) 
         }
 }
 
-/* f: the guest's layout of the function; NULL when the hypervisor chooses the address. */
+/* Writes a device into the metadata. f: its place in the layout; NULL: the hypervisor chooses the address. */
 static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDevice *dev, const GuestFunction *f) {
         xmlNode *node = node_add(d, parent, "device");
 
@@ -90,7 +91,7 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDe
         write_attributes(d, node, &dev->attributes);
 }
 
-/* Lists all allocations that share the region, including this one. */
+/* Writes a region into the metadata, with all allocations that share it. */
 static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
         xmlNode *node = node_add(d, parent, "shared-memory");
 
@@ -103,7 +104,7 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
-/* Writes why the devices have iommufd or not. */
+/* Writes into the metadata why the guest's devices have iommufd or not. */
 static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         _cleanup_free_ char *why = NULL;
         xmlNode *node;
@@ -130,7 +131,7 @@ static void write_metadata_lacks(Domain *d, xmlNode *parent) {
                 node_set_text(d, node_add(d, parent, DOMXML_WARNING), "%s", line);
 }
 
-/* Connects the domain with its allocation. libvirt permits one metadata element per namespace. */
+/* Writes the metadata, which say whose domain this is, in one element: libvirt permits one for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
         xmlNs *ns = node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) DOMXML_PREFIX) : NULL;
@@ -170,7 +171,8 @@ static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         return domain_write_guest_info(d, info, ret);
 }
 
-/* With Iommufd=auto a template may decide: <iommufd enabled=> is the default of all devices of a domain. */
+/* Chooses whether the devices use iommufd. With Iommufd=auto the template decides by <iommufd enabled=>, which holds
+ * for all devices of a domain. */
 static void choose_iommufd(Domain *d) {
         const xmlNode *element = node_find(d->root, "iommufd");
 
@@ -183,7 +185,7 @@ static void choose_iommufd(Domain *d) {
         d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
 
-/* Loads the template and computes the PCI layout of the domain. */
+/* Loads the template, and computes the layout of PCI buses. */
 static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_devices(d->a, ret);
         int r;
@@ -227,8 +229,8 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-/* Prepares a whole document. make_hostdev() does not check the rules for confidential guests, because a reload may have
- * changed the mode of a pool since the guest's start. */
+/* Prepares a whole document: also checks the rules for confidential guests. make_hostdev() does not, because a pool's
+ * mode may have changed since the guest started. */
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 
@@ -239,7 +241,7 @@ static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) 
         return v == VERDICT_NONE && !d->xen ? domain_check_confidential(d, ret) : v;
 }
 
-/* Takes the text of the node, or of the document if node is NULL. */
+/* Sets *ret to the text of a node, or with NULL of the document. VERDICT_LIMIT when out of memory. */
 static Verdict take_text(const Domain *d, xmlDoc *doc, xmlNode *node, char **ret, Refusal *ret_refusal) {
         char *text = d->failed || !doc ? NULL : document_text(doc, node);
 
@@ -254,7 +256,7 @@ static void domain_done(Domain *d) {
         xmlFreeDoc(d->doc);
 }
 
-/* Appends the line number of each element, in document order. An element that the daemon added has line 0. */
+/* Appends the template line of each element, in document order; 0 for an element of the daemon. */
 static void append_lines(const xmlNode *element, xmlBuffer *lines) {
         char line[24];
 
@@ -264,7 +266,7 @@ static void append_lines(const xmlNode *element, xmlBuffer *lines) {
                 append_lines(n, lines);
 }
 
-/* Appends the line numbers to the text, after its NUL. */
+/* Appends the template lines to the text, after its NUL. */
 static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusal *ret_refusal) {
         xmlBuffer *lines = xmlBufferCreate();
         size_t length = strlen(*text) + 1, size;
@@ -284,7 +286,7 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
         return both ? VERDICT_NONE : refuse_no_memory(ret_refusal);
 }
 
-/* ret_size: NULL for a document without line numbers. */
+/* Makes a document; unless ret_size is NULL, also the template lines of its elements. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                     GuestInfo info, char **ret, size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
@@ -376,7 +378,7 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
-        /* A running guest keeps its choice of iommufd. */
+        /* The running guest has made this choice at its start. */
         if (v == VERDICT_NONE && placed)
                 v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
         if (v == VERDICT_NONE) {
@@ -409,7 +411,7 @@ char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd) {
         static const char driver[] = "<driver name=\"vfio\"", attribute[] = " iommufd=\"";
         const char *at = strstr(hostdev, driver), *old = strstr(hostdev, attribute), *rest;
 
-        if (!at) /* a mediated device has no driver */
+        if (!at) /* a mediated device has no <driver> */
                 return strdup(hostdev);
         at = old ?: at + strlen(driver);
         rest = old ? strchr(old + strlen(attribute), '"') + 1 : at;
@@ -476,7 +478,7 @@ int domxml_explain_lacks(const Inventory *inv, const Config *config, const Alloc
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         int r = 0;
 
-        /* On x86 each window is large enough. */
+        /* Only AArch64 needs this: on x86 each window is large enough. */
         if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
                 r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
         return r < 0 ? r : guest_explain_lacks(inv, config, a, pci ? pci->hole64 : 0, false, ret);

@@ -123,7 +123,7 @@ static int end_guest(GuestList *l, char *rest) {
         return GUEST_RECORD_ENDED;
 }
 
-/* Reads "libvirt 11003000", the version of the program. False: the word is something else. */
+/* Reads the version of a program from a word, "libvirt 11003000". False: the word is another one. */
 static bool read_version(const char *word, const char *program, unsigned *ret) {
         size_t n = strlen(program);
         uint64_t version;
@@ -134,7 +134,8 @@ static bool read_version(const char *word, const char *program, unsigned *ret) {
         return true;
 }
 
-/* Reads "sev-snp", or "sev-snp-firmware". */
+/* Reads a kind of confidential guest, "sev-snp", or that there is a firmware for it, "sev-snp-firmware". False:
+ * neither. */
 static bool read_security(const char *word, LibvirtFeatures *f) {
         for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
                 const char *name = confidential_libvirt_name(c);

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Interfaces between the files guestpci*.c: a layout in the making. */
+/* A layout in the making, which the files guestpci*.c share. */
 
 #include "guest/guestpci.h"
 
-/* The functions that share one guest slot: one VF, or all allocated functions of one host slot. */
+/* Functions in one slot of the guest: a VF, or all allocated functions of a slot of the host. */
 typedef struct GuestCard {
-        size_t first;   /* index of its first device in the allocation */
+        size_t first;   /* index of its first device in Allocation.devices */
         size_t n;       /* number of its functions */
-        uint8_t lowest; /* lowest host function, which becomes function 0 */
+        uint8_t lowest; /* lowest function number on the host, which is function 0 in the guest */
         int cell;       /* guest cell of its NUMA node; -1: none */
-        int group;      /* index of its expander; -1: on pcie.0 */
-        unsigned bus;   /* index of its port; 0: none yet */
-        /* Its sysfs path on the host. Then the length of the path up to a bridge; 0: there is none. */
+        int group;      /* index of the GuestGroup with its expander; -1: on pcie.0 */
+        unsigned bus;   /* index of the port above it; 0: none yet */
+        /* Its path in sysfs, and the lengths of the parts of the path that end with a bridge; 0: no such bridge. */
         const char *path;
-        size_t host;    /* host bridge */
-        size_t port;    /* root port */
-        size_t nearest; /* nearest switch */
+        size_t host;    /* ends with the host bridge */
+        size_t port;    /* ends with the root port */
+        size_t nearest; /* ends with the nearest switch */
 } GuestCard;
 
-/* The cards behind one expander: those of one cell, in mirror mode of one cell and root complex. */
+/* Cards below one expander: those of one cell; in mirror mode those of one cell and one root complex. */
 typedef struct GuestGroup {
         int cell;
-        const GuestCard *card; /* the first card of the root complex; NULL: all cards of the cell */
+        const GuestCard *card; /* in mirror mode, the first of its cards; NULL: all cards of the cell */
 } GuestGroup;
 
 typedef struct GuestLayout {
@@ -36,5 +36,5 @@ typedef struct GuestLayout {
         GuestPci *pci;
 } GuestLayout;
 
-/* guestpci-tree.c: makes the controllers and sets the bus of each card. Returns 0, -E2BIG or -ENOMEM. */
+/* guestpci-tree.c: makes the controllers, and sets the bus of each card. 0, -E2BIG or -ENOMEM. */
 int guest_layout_controllers(GuestLayout *l);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Builds the guest's PCI tree (expanders, ports and switches), connects it and numbers its buses. */
+/* Builds the guest's PCI tree of expanders, ports and switches, and numbers its buses. */
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ static bool is_mirror(const GuestLayout *l) {
         return l->a->topology == GUEST_TOPOLOGY_MIRROR;
 }
 
-/* Returns whether both prefixes of paths name one place on the host. An empty prefix equals no other. */
+/* Returns true when the parts of two paths, of these lengths, name the same bridge. An empty part names none. */
 static bool same_place(const GuestCard *a, size_t a_length, const GuestCard *b, size_t b_length) {
         return a_length > 0 && a_length == b_length && memcmp(a->path, b->path, a_length) == 0;
 }
@@ -22,7 +22,7 @@ static bool same_host(const GuestCard *a, const GuestCard *b) {
         return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
 }
 
-/* Returns whether both cards are below one root port of the host, with a switch between. */
+/* Returns true when both cards are below one root port of the host that has a switch. */
 static bool same_tree(const GuestCard *a, const GuestCard *b) {
         return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
 }
@@ -49,7 +49,7 @@ static int join_group(GuestLayout *l, GuestCard *card) {
         return 0;
 }
 
-/* Makes the groups, and so the guest's buses, in the order of the cells, or in mirror mode in that of the request. */
+/* Makes the groups, and with them the order of the expanders: that of the cells or, in mirror mode, of the request. */
 static int make_groups(GuestLayout *l) {
         for (int cell = 0; cell < (int) l->a->n_cells; cell++)
                 for (size_t i = 0; i < l->n_cards; i++) {
@@ -63,7 +63,7 @@ static int make_groups(GuestLayout *l) {
         return 0;
 }
 
-/* Returns the index of the new controller, or -E2BIG. */
+/* Adds a controller. Returns its index, or -E2BIG. */
 static int add_controller(GuestLayout *l, GuestControllerType type, unsigned bus, int cell) {
         unsigned index = l->room->first_index + (unsigned) l->pci->n_controllers;
 
@@ -82,14 +82,14 @@ static int plug(GuestLayout *l, GuestCard *card, GuestControllerType type, unsig
         return MIN(port, 0);
 }
 
-/* Adds a port and a switch below it. Returns the index of the switch, or -E2BIG. */
+/* Adds a port, and a switch below it. Returns the index of the switch, or -E2BIG. */
 static int add_switch(GuestLayout *l, GuestControllerType port, unsigned bus, int cell) {
         int below = add_controller(l, port, bus, cell);
 
         return below < 0 ? below : add_controller(l, GUEST_UPSTREAM_PORT, (unsigned) below, cell);
 }
 
-/* Returns whether all other cards below the root port are at the switch of this card, or below that switch. */
+/* Returns true when all other cards below the card's root port are at the card's switch, or below that switch. */
 static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         for (size_t i = 0; i < l->n_cards; i++) {
                 const GuestCard *other = &l->cards[i];
@@ -101,7 +101,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* Adds a lower switch and plugs its cards. They are near to each other and farther from the other cards. */
+/* Adds a lower switch for cards that are nearer to each other than to the other cards, and plugs these. 0 or -E2BIG. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -111,7 +111,8 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
         return r;
 }
 
-/* Plugs all cards below the root port of the first one. Two levels of switches express all distances. */
+/* Plugs all cards below the root port of the first one. Two levels of switches are enough for all distances. 0 or
+ * -E2BIG. */
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 
@@ -139,7 +140,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* Plugs the cards of one root bus: an expander's (the index of its group), or pcie.0 (-1). */
+/* Plugs the cards of a group, or with -1 those of pcie.0. 0 or -E2BIG. */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
@@ -169,10 +170,8 @@ static int plug_all(GuestLayout *l) {
         return r ?: plug_group(l, -1, 0);
 }
 
-/*
- * Adds spare ports last, so that they do not change a device's address. libvirt first looks for a free port on pcie.0,
- * so these precede the ports of the expanders.
- */
+/* Adds the spare ports. They come last, so that no address of a device depends on them; those of pcie.0 first, because
+ * libvirt looks for a free port there first. */
 static int add_spares(GuestLayout *l) {
         unsigned n = l->a->spare_ports;
         int r = 0;
@@ -189,10 +188,8 @@ static int add_spares(GuestLayout *l) {
         return MIN(r, 0);
 }
 
-/*
- * Assigns slots to the controllers below parent, in the order of their creation. Slots get several functions if there
- * are too few slots.
- */
+/* Gives slots to the controllers below parent, in the order in which they were made. If there are too few slots, they
+ * share slots as functions. */
 static int place_children(GuestPci *pci, const GuestController *parent) {
         unsigned n = 0, per_slot, at = 0;
 
@@ -226,7 +223,7 @@ static unsigned count_below(const GuestPci *pci, const GuestController *parent) 
         return n;
 }
 
-/* Numbers the buses depth first, one for each port; the children of a controller ascend by slot. */
+/* Numbers the buses below parent depth first, by slot; each port has one. */
 static void number_below(GuestPci *pci, const GuestController *parent, unsigned *next) {
         for (size_t i = 0; i < pci->n_controllers; i++)
                 if (pci->controllers[i].bus == parent->index) {
@@ -235,7 +232,7 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* Numbers the buses of the expanders from the top down. pcie.0 gets the numbers below the lowest expander. */
+/* Numbers the buses of the expanders, the last expander first, from the top. pcie.0 has the numbers that are left. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;
@@ -254,7 +251,7 @@ static int number_buses(GuestLayout *l) {
                 next = end + 1;
                 number_below(pci, c, &next);
         }
-        /* A device of the template that uses a spare port was already counted with that port. */
+        /* Devices of the template that use a spare port are counted with that port already. */
         behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
         return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Computes the guest's PCI layout: cards, then controllers, then addresses. */
+/* Computes the layout of the guest's PCI buses: cards, then controllers, then addresses. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@ bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role != DEVICE_ROLE_HELD && allocation_device_is_settled(dev);
 }
 
-/* Returns the card that the function joins. A VF is always a card of its own. */
+/* Returns the card of the function's slot; NULL: none yet. A VF is always a card of its own. */
 static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
         if (dev->is_vf)
                 return NULL;
@@ -24,7 +24,7 @@ static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) 
         return NULL;
 }
 
-/* Returns the guest cell of the device, or -1 for a device without a known NUMA node. */
+/* Returns -1 also if the NUMA node of the device is unknown. */
 int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
         for (size_t i = 0; i < a->n_cells; i++)
                 if (dev->numa_node >= 0 && a->cells[i].node == dev->numa_node)
@@ -32,12 +32,10 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
         return -1;
 }
 
-/*
- * Matches model/locality.h. With three or more bridges, the first one is a root port. The others are switches, each
- * with an upstream and a downstream port. Siblings meet at the upstream port.
- */
+/* Finds the bridges above a card, as model/locality.h does. The first of three or more is a root port, the others are
+ * upstream and downstream ports of switches. Cards at one switch have the same upstream port. */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
-        size_t last = 0, second = 0; /* end offsets of the names of the two nearest bridges */
+        size_t last = 0, second = 0; /* where the names of the two nearest bridges end */
         const char *at, *end;
         unsigned n = 0;
 
@@ -107,7 +105,7 @@ static int layout_make_functions(GuestLayout *l, GuestPci *pci) {
 
 #define BARS_MAX (1ULL << 60)
 
-/* The known BARs behind one port. */
+/* BARs of the devices below one port, as far as they are known. */
 typedef struct PortBars {
         uint64_t sum, largest;
 } PortBars;
@@ -117,7 +115,7 @@ static void add_bar(PortBars *p, uint64_t size) {
         p->largest = MAX(p->largest, MIN(size, BARS_MAX));
 }
 
-/* Adds up the BARs by the index of their port. Index 0 has shared memory, which is behind a port of its own. */
+/* Adds up the BARs below each port, by its index. Index 0 is for shared memory, which has a port of its own. */
 static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci *pci,
                       PortBars ret[static GUEST_BUSES_MAX]) {
         for (size_t i = 0; i < a->n_regions; i++)
@@ -131,7 +129,9 @@ static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci 
         }
 }
 
-/* Returns the size of a window for all ports, sorted by largest BAR. A port begins at a multiple of its largest BAR. */
+/*
+ * Returns how large a window must be for all ports, by size of their largest BAR, at a multiple of which each begins.
+ */
 static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
         uint64_t end = 0;
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Chooses free ports of a domain for new devices. */
+/* Chooses free ports of a domain for devices that are attached. */
 
 #include "domain-facts-internal.h"
 #include "guest/guestpci.h"
 
-#define ROOT_BUS 0U /* the index of pcie.0 */
+#define ROOT_BUS 0U /* index of pcie.0 */
 #define NO_CELL  -1
 #define RESERVE  "pcie-root-port.pref64-reserve="
 
@@ -13,20 +13,21 @@
  * at most a quarter of 47 address bits. */
 #define RESERVE_MAX (128ULL << 30)
 
-/* The PCI tree of the domain. Each array has one element per index of a PCI controller. */
+/* The PCI tree of a domain. Arrays are by the index of a controller. */
 typedef struct Tree {
         bool is_expander[GUEST_BUSES_MAX];
-        bool is_free_port[GUEST_BUSES_MAX]; /* a root port that permits hot-plug and has no device */
-        int cell[GUEST_BUSES_MAX];          /* the guest cell of an expander; NO_CELL: none */
-        unsigned above[GUEST_BUSES_MAX];    /* the bus that the controller is plugged into */
-        /* A device of the allocation behind the expander; NULL: none. */
+        bool is_free_port[GUEST_BUSES_MAX]; /* a root port with hot-plug and without a device */
+        int cell[GUEST_BUSES_MAX];          /* guest cell of an expander; NO_CELL: none */
+        unsigned above[GUEST_BUSES_MAX];    /* index of the bus that the controller is on */
+        /* A device of the allocation below the expander; NULL: none. */
         const AllocationDevice *device[GUEST_BUSES_MAX];
-        bool running;     /* libvirt's document has an id only for a running domain */
-        uint64_t hole64;  /* the window of pcie.0 */
-        uint64_t reserve; /* reserve of each root port from QEMU's command line; 0: the default of the firmware */
+        bool running;     /* the domain runs: libvirt's document has an id */
+        uint64_t hole64;  /* size of the 64-bit window of pcie.0 */
+        uint64_t reserve; /* what QEMU's command line makes firmware reserve for each root port; 0: the firmware's
+                             default */
 } Tree;
 
-/* Finds the bus that a device or controller is plugged into. False: it has no PCI address. */
+/* Finds the bus that a device or controller is on. False: it has no PCI address. */
 static bool read_bus(const xmlNode *device, unsigned *ret) {
         const xmlNode *address = node_find(device, "address");
 
@@ -48,7 +49,7 @@ static void read_controller(Tree *t, const xmlNode *controller) {
         (void) read_bus(controller, &t->above[index]);
 }
 
-/* Returns the expander above the bus, or ROOT_BUS. The count of steps ends a loop in a malformed document. */
+/* Returns the expander above the bus; ROOT_BUS: none. Counts its steps, in case the document has a loop. */
 static unsigned find_root(const Tree *t, unsigned bus) {
         for (unsigned i = 0; i < GUEST_BUSES_MAX && !t->is_expander[bus]; i++)
                 bus = t->above[bus];
@@ -66,7 +67,7 @@ static const AllocationDevice *find_device(const Allocation *a, const char *sour
         return NULL;
 }
 
-/* Reads the reserve from the words of <qemu:commandline>. The last value wins. */
+/* Reads the reserve from the arguments in <qemu:commandline>, of which the last counts. */
 static void read_reserve(Tree *t, const xmlNode *domain) {
         for (const xmlNode *n = domain->children; n; n = n->next)
                 for (const xmlNode *arg = n->ns && xmlStrEqual(n->name, (const xmlChar *) "commandline") ? n->children
@@ -121,7 +122,9 @@ static bool shares_host_bridge(const AllocationDevice *a, const AllocationDevice
         return length > 0 && pci_path_host_length(b->path) == length && memcmp(a->path, b->path, length) == 0;
 }
 
-/* Returns the number of expanders of the cell. With a device, counts only expanders with devices of its host bridge. */
+/*
+ * Returns the number of expanders of a cell. dev: count only expanders with a device of the same host bridge; or NULL.
+ */
 static unsigned count_expanders(const Tree *t, int cell, const AllocationDevice *dev) {
         unsigned n = 0;
 
@@ -141,7 +144,7 @@ static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *de
                shares_host_bridge(t->device[root], dev);
 }
 
-/* Returns 0 when no port is free. */
+/* Returns the index of a free port for the device, and takes it. 0: none is free. */
 static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *dev) {
         for (unsigned i = 1; i < GUEST_BUSES_MAX; i++)
                 if (t->is_free_port[i] && suits(t, a, dev, find_root(t, i))) {

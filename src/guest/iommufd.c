@@ -9,11 +9,11 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-#define KERNEL_CDEV  6006U /* Linux 6.6: VFIO character devices */
+#define KERNEL_CDEV  6006U /* Linux 6.6 has VFIO character devices */
 #define KERNEL_PEERS 6019U /* Linux 6.19: iommufd maps BARs that VFIO exports as DMA buffers */
 #define LIBVIRT_HAS  12001000U
 #define QEMU_HAS     9000000U
-#define QEMU_PEERS   11000000U /* QEMU 11.0 requests such buffers; QEMU 10 does not (its documentation) */
+#define QEMU_PEERS   11000000U /* QEMU 11.0 makes iommufd map these; QEMU 10 does not (its documentation) */
 
 static const char *const iommufd_reason_table[_IOMMUFD_REASON_MAX] = {
         [IOMMUFD_NO_DEVICE] = "no-device",         [IOMMUFD_OFF] = "configured",
@@ -26,7 +26,7 @@ static const char *const iommufd_reason_table[_IOMMUFD_REASON_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(iommufd_reason, IommufdReason, _IOMMUFD_REASON_MAX)
 
-/* Returns whether the device is the first function of its card. A VF is a card of its own. */
+/* Returns true when device i is the first function of its card. A VF is a card of its own. */
 static bool is_first_of_card(const Allocation *a, size_t i) {
         PciAddress card = a->devices[i].address;
 
@@ -75,7 +75,7 @@ bool iommufd_has_peers(const IommufdFacts *f) {
         return f->kernel >= KERNEL_PEERS && f->libvirt.qemu >= QEMU_PEERS;
 }
 
-/* Returns the first reason against iommufd, or IOMMUFD_ON if there is none. */
+/* Returns the first reason why iommufd cannot be used; IOMMUFD_ON: there is none. */
 static IommufdReason find_obstacle(const IommufdFacts *f) {
         bool lacks = f->libvirt.known && !f->libvirt.iommufd;
 
@@ -111,7 +111,7 @@ IommufdReason iommufd_choose(const IommufdFacts *f) {
 
 #define VERSION_TEXT_MAX 40
 
-/* Formats "Linux 6.12". number: major * 1000 + minor; 0: unknown. */
+/* Formats a program and its version, "Linux 6.12". number: major * 1000 + minor; 0: unknown. */
 static const char *version_text(const char *program, unsigned number, char buf[static VERSION_TEXT_MAX]) {
         if (number == 0)
                 (void) snprintf(buf, VERSION_TEXT_MAX, "an unknown %s", program);

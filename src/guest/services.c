@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The settings of remote GPUs in the guest: variables, and a file for GVirtuS. */
+/* What a guest with remote GPUs needs: variables for the clients, and a file for GVirtuS. */
 
 #include "services.h"
 
@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* The default port of rCUDA's server. */
+/* The default port of an rCUDA server. */
 #define RCUDA_PORT ":8308"
 
 /* conf/guest writes the text of services_gvirtus() to this file. */
@@ -17,7 +17,7 @@ static int host_length(const AllocationService *s) {
         return (int) (strrchr(s->endpoint, ':') - s->endpoint);
 }
 
-/* Returns NULL when the allocation has no slots of the kind. */
+/* Returns the first endpoint of this kind of service; NULL: the allocation has no slots of one. */
 static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) {
         for (size_t i = 0; i < a->n_services; i++)
                 if (a->services[i].kind == kind)
@@ -25,7 +25,7 @@ static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) 
         return NULL;
 }
 
-/* Writes a device for each slot. A server's GPUs are numbered from 0. */
+/* Appends variables that give the client a device for each slot: GPU numbers of a server begin with 0. 0 or -ENOMEM. */
 static int append_rcuda(const Allocation *a, char **text) {
         unsigned n = 0;
         int r = 0;
@@ -52,7 +52,7 @@ static int append_lupine(const Allocation *a, char **text) {
         return r < 0 || !servers ? r : string_append(text, "", "LUPINE_SERVER=%s\n", servers);
 }
 
-/* Writes a line for each word of Variables=. slots: the sum over all endpoints of the service. */
+/* Appends a line for each word of Variables=. slots: of all endpoints of the service together. 0 or -ENOMEM. */
 static int append_variables(const AllocationService *s, unsigned slots, char **text) {
         const char *port = s->endpoint + host_length(s) + 1;
         int r = 0;
@@ -111,7 +111,7 @@ int services_env(const Allocation *a, char **ret) {
         return 0;
 }
 
-/* The format is in the documentation of GVirtuS. */
+/* Formats a JSON text, as the documentation of GVirtuS describes it. */
 int services_gvirtus(const Allocation *a, char **ret) {
         const AllocationService *s = find_kind(a, REMOTE_KIND_GVIRTUS);
 

@@ -5,9 +5,10 @@
 
 #include "ledger/allocation.h"
 
-/* Return 0 or -ENOMEM. *ret must be NULL before, and the caller frees it. It stays NULL without remote GPUs. */
+/* Both functions return 0 or -ENOMEM. *ret must be NULL before, and stays NULL without remote GPUs. The caller frees
+ * it. */
 
-/* NAME=VALUE lines for the clients of all services of the allocation. A later line replaces an earlier one. */
+/* Formats variables, a line NAME=VALUE each, for the clients of all services. Of one name the last line counts. */
 int services_env(const Allocation *a, char **ret);
-/* The configuration file of GVirtuS, which services_env() names. */
+/* Formats the configuration file of GVirtuS that services_env() names. */
 int services_gvirtus(const Allocation *a, char **ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes the configuration of a guest of Xen for xl. */
+/* Formats the configuration of a guest of Xen for xl. */
 
 #include "guest/xlcfg.h"
 
@@ -12,12 +12,12 @@
 
 #define MIB (1024U * 1024U)
 
-/* xl counts in MiB. The memory of a cell is rounded down. */
+/* Returns the memory of a cell in MiB, in which xl counts, rounded down. */
 static uint64_t cell_size(const Cell *cell) {
         return cell->memory / MIB;
 }
 
-/* Adds the sentences about what the guest lacks, as comments. */
+/* Appends the sentences about what the guest lacks as comments. 0 or -ENOMEM. */
 static int write_losses(char **text, char *losses) {
         char *line;
         int r = 0;
@@ -28,7 +28,7 @@ static int write_losses(char **text, char *losses) {
         return r;
 }
 
-/* Writes the CPU of each vCPU. */
+/* Appends which CPU each vCPU has. 0 or -ENOMEM. */
 static int write_pins(char **text, const Allocation *a) {
         int r = string_append(text, "", "vcpus = %zu\ncpus = [ ", a->n_pins);
 

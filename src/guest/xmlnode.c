@@ -58,7 +58,7 @@ bool node_has(const xmlNode *node, const char *attribute, const char *value) {
 
 int node_get_number(const xmlNode *node, const char *attribute, unsigned max, unsigned *ret) {
         _cleanup_free_ char *s = node_get(node, attribute);
-        const char *digits = s ? s + strspn(s, " \t\r\n") : NULL; /* libvirt skips blanks too */
+        const char *digits = s ? s + strspn(s, " \t\r\n") : NULL; /* libvirt skips blanks, too */
         unsigned long long n;
         char *end;
 

@@ -14,9 +14,9 @@
 #include "util/log.h"
 #include "util/program.h"
 
-/* The number of questions answered at the same time. */
+/* Number of worker processes, each of which answers one question at a time. */
 #define WORKERS            8U
-/* A worker is killed after this time: its client may send nothing, and the kernel may block it. */
+/* A worker is killed after this time: its client may send no question, or the kernel may block it. */
 #define ANSWER_TIMEOUT_SEC (HOLDER_ANSWER_USEC / 1000000U + 2U)
 
 static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
@@ -29,7 +29,7 @@ static const char help[] = "Usage: passthroughd-holders [OPTION...]\n"
                            "\n"
                            "See passthroughd(8).";
 
-/* Answers questions, one at a time. */
+/* The loop of a worker: answers one question after the other. */
 _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         for (;;) {
@@ -45,7 +45,7 @@ _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         }
 }
 
-/* Starts the workers, and replaces each one that was killed. Returns a negative errno. */
+/* Starts the workers, and a new one for each that was killed. Returns a negative errno when that is not possible. */
 static int serve(const Sysfs *fs, int socket_fd) {
         for (unsigned n = 1;; n++) {
                 pid_t pid = fork();
@@ -59,7 +59,7 @@ static int serve(const Sysfs *fs, int socket_fd) {
                         continue;
                 if (wait(&status) < 0)
                         return -errno;
-                /* A worker exits only when it cannot accept connections. */
+                /* A worker exits by itself only if it cannot accept connections. */
                 if (WIFEXITED(status))
                         return -ECONNABORTED;
         }

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Moves the descriptor above the fixed numbers, so that dup2() does not close it. */
+/* Duplicates the descriptor above the fixed numbers, so that dup2() to these does not close it. */
 static int keep(int fd) {
         return fd > CHILD_LOCK_FD ? fd : fcntl(fd, F_DUPFD, CHILD_LOCK_FD + 1);
 }
@@ -25,10 +25,8 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock) {
         (void) prctl(PR_SET_NAME, name);
         (void) sigemptyset(&none);
         (void) sigprocmask(SIG_SETMASK, &none, NULL);
-        /*
-         * Close all other descriptors of the parent, above all its bus connection: a child that sleeps in the kernel
-         * for ever would keep the bus name, and a new daemon could not acquire it.
-         */
+        /* Close the parent's other descriptors, above all its bus connection: a child that hangs in the kernel would
+         * keep the bus name, which a new daemon needs. */
         high_go = keep(go);
         if (high_go >= 0 && lock >= 0)
                 high_lock = keep(lock);

@@ -17,18 +17,18 @@
 #include "util/sysfs.h"
 
 #define NULL_FILE   "/dev/null"
-#define ENTRIES_MAX 65536U /* directory entries of any name */
+#define ENTRIES_MAX 65536U /* the most entries of a directory, drop-ins or not */
 
 const char *const config_directories[CONFIG_DIRECTORIES] = { "/etc", "/run", "/usr/local/lib", "/usr/lib" };
 
 typedef struct Dropin {
-        const char *name; /* the last component of path */
+        const char *name; /* file name: the last component of path */
         char *path;
 } Dropin;
 
 typedef struct Loader {
-        const Sysfs *fs; /* the root directory; NULL: that of the process */
-        bool owned;      /* argument of config_files_load() */
+        const Sysfs *fs; /* the root that path is below; NULL: that of the process */
+        bool owned;      /* refuse files that other users can change: argument of config_files_load() */
         Config *config;
         Dropin *dropins;
         size_t n_dropins;
@@ -49,7 +49,7 @@ static int open_path(const Sysfs *fs, const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Returns whether the path is a link to /dev/null. The link's text decides: a recorded machine has no device nodes. */
+/* Returns true when the path is a link to /dev/null. Only the text of the link counts: a recording has no /dev/null. */
 static bool is_masked(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
         char target[sizeof(NULL_FILE) + 1];
@@ -58,7 +58,7 @@ static bool is_masked(const Sysfs *fs, const char *path) {
         return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
 }
 
-/* Returns whether the path does not exist. A dangling link exists: its author meant it to lead to a file. */
+/* Returns true when nothing is at the path. A dangling link is not nothing: the admin meant a file. */
 static bool is_absent(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 
@@ -150,7 +150,7 @@ static bool is_dropin(const char *name) {
         return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
 }
 
-/* Other files do not count towards CONFIG_DROPINS_MAX. ENTRIES_MAX limits all files. */
+/* Counts only drop-ins against CONFIG_DROPINS_MAX; ENTRIES_MAX limits all files. */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -197,7 +197,8 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
         return 0;
 }
 
-/* Reads directories from the highest priority to the lowest: the first drop-in of a name hides later ones. */
+/* Finds the drop-ins of a directory. Call it from the highest priority to the lowest: the first drop-in of a name hides
+ * later ones. */
 static int find_dropins(Loader *l, const char *directory) {
         _cleanup_names_ char **names = NULL;
         size_t n;

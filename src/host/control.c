@@ -13,7 +13,7 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-/* A kernel without power management lacks these files. */
+/* Writes value if the file exists. Kernels without power management lack it: returns 0 then. */
 static int set_if_present(const Sysfs *fs, const char *path, const char *value) {
         int r = sysfs_set(fs, path, value);
 
@@ -54,8 +54,8 @@ static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
         return r > 0 ? -EUSERS : r;
 }
 
-/* Returns 1, 0 or a negative errno. The kernel's slots_show() shows one page, 315 slots. Returns if_full when the page
- * is full and lacks the address, because the address may follow. */
+/* Returns 1 when pciback has the slot, 0 when not, or a negative errno. The kernel shows only one page of slots, about
+ * 315 (slots_show()). If that is full and lacks the address, returns if_full: the slot may be among the others. */
 static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         const char *wanted = PCI_ADDRESS_STR(address);
         char slots[SYSFS_ATTRIBUTE_MAX];
@@ -85,7 +85,7 @@ static int pciback_release(const Sysfs *fs, PciAddress address) {
         return r > 0 ? -EIO : r;
 }
 
-/* Adds the slot of a device that is bound to pciback, if there is none. Returns 0 or a negative errno. */
+/* Adds the slot of a device that is bound to pciback, unless there is one. 0 or a negative errno. */
 static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
         int r = has_slot(fs, address, 0);
 
@@ -100,7 +100,7 @@ static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
 
 #define DRIVER_NAME_MAX 256
 
-/* Sets name to the device's driver, or to "". Returns -ENOENT if the device itself is gone, not only the link. */
+/* Sets name to the driver of the device; "": none. -ENOENT: the device is gone. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
         _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
         int r;
@@ -113,7 +113,7 @@ static int current_driver(const Sysfs *fs, PciAddress address, char name[static 
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Sets value to the override, or to "" if there is none, which the kernel shows as "(null)". */
+/* Sets value to the driver_override; "": none, for which the kernel shows "(null)". */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
         int r;
 
@@ -151,7 +151,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
                 return 0;
         if (!streq(now, driver))
                 return -EBUSY;
-        /* To unbind a PF removes its VFs. The write would block while a guest has a VF open. */
+        /* Unbinding a PF removes its VFs, and blocks while a guest has one of them open. */
         if (sriov_has_vf(fs, address, 0))
                 return -ENOTEMPTY;
         r = streq(now, PCIBACK_DRIVER) ? pciback_release(fs, address) : 0;
@@ -166,7 +166,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
-/* vfio_pci_core_register_device() sets power/control to "auto". A VF has no D3cold of its own. */
+/* vfio_pci_core_register_device() sets power/control to "auto": sets "on" again. A VF needs nothing. */
 static int keep_awake(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
         _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);
@@ -174,7 +174,8 @@ static int keep_awake(const Sysfs *fs, PciAddress address) {
         return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, true) : 0;
 }
 
-/* Probes the device, whose override must be the driver. */
+/* Makes the kernel probe the device. driver must be the device's override. Returns -ENODEV if driver is not bound
+ * afterwards. */
 static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver) {
         char now[DRIVER_NAME_MAX];
         int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
@@ -216,14 +217,14 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         return r;
 }
 
-/* Sets the reset methods, separated by spaces. Returns -EINVAL if the device does not have one of them. */
+/* Sets the methods of a reset, separated by spaces. -EINVAL: the device lacks one of them. */
 static int set_methods(const Sysfs *fs, PciAddress address, const char *methods) {
         const char *path = PCI_PATH(address, "reset_method");
         char now[SYSFS_ATTRIBUTE_MAX];
         int r = sysfs_read(fs, path, now, sizeof(now));
 
         if (r < 0)
-                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 there is no such file */
+                return r == -ENOENT ? -EINVAL : r; /* before Linux 5.15 the file does not exist */
         if (streq(now, methods))
                 return 0;
         r = sysfs_write(fs, path, methods);
@@ -247,7 +248,9 @@ int reset_device(const Sysfs *fs, PciAddress address, const char *method, const 
         return r < 0 ? r : 1;
 }
 
-/* The standard header of config space. A device that does not respond reads as all ones (PCI 3.0, 6.1). */
+/*
+ * Size of the standard header of config space. If a device does not respond, all its bits read as one (PCI 3.0, 6.1).
+ */
 #define HEADER_SIZE 64
 
 static bool all_ones(const uint8_t *bytes, size_t n) {
@@ -287,8 +290,8 @@ int reset_check(const Sysfs *fs, PciAddress address) {
 void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret) {
         char power[SYSFS_ATTRIBUTE_MAX] = "", errors[SYSFS_ATTRIBUTE_MAX];
 
-        /* reset_check() comes first, because it wakes a sleeping device. The power state "unknown" is no error: a
-         * device has it after it was unbound. */
+        /* First reset_check(), which wakes a sleeping device. Power state "unknown" is no error: an unbound device has
+         * it. */
         *ret = (HealthReading) { .error = reset_check(fs, dev->address) };
         (void) sysfs_read(fs, PCI_PATH(dev->address, "power_state"), power, sizeof(power));
         ret->cold = streq(power, "D3cold");

@@ -15,13 +15,13 @@
  * sysfs-bus-pci for d3cold_allowed). Also returns 0 when the kernel has no such file.
  */
 
-/* Sets "on", which resumes the device, or "auto". */
+/* Sets power/control: "on" (true) resumes the device and keeps it awake; "auto" lets the kernel suspend it. */
 int power_set_control(const Sysfs *fs, PciAddress address, bool on);
 int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed);
 
 /* Binds devices to drivers by driver_override (kernel Documentation/ABI/testing/sysfs-bus-pci). */
 
-/* Sets the override, or clears it when driver is NULL. -EIO: the kernel accepted the write but shows another value. */
+/* Sets driver_override to the driver; NULL clears it. -EIO: the kernel accepted the write, but shows another value. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
 
 /* Unbinds the device from driver. Returns 0 when the device has no driver, or is bound to instead (may be NULL). Writes
@@ -43,6 +43,6 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);
  * does not have the method. -ENOTEMPTY: the function is a PF with VFs. Otherwise the kernel's errno.
  */
 int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before);
-/* Checks that the device responds. 0: with the vendor ID that sysfs has. -EIO: config space is all ones. -ENXIO: with
- * another vendor ID. Otherwise a negative errno of a failed read. */
+/* Checks that the device responds. 0: its vendor ID is that in sysfs. -EIO: config space reads as all ones. -ENXIO: it
+ * has another vendor ID. Otherwise the errno of the failed read. */
 int reset_check(const Sysfs *fs, PciAddress address);

@@ -9,13 +9,15 @@
 #include "host/cpuinfo.h"
 #include "util/strings.h"
 
-#define CPUINFO_PART    8192U /* more than a processor's entry; the whole file can be long */
+#define CPUINFO_PART    8192U /* holds the entry of one processor; the file has one for each */
 #define PHYS_BITS_LEAST 32U
 #define PHYS_BITS_MOST  64U
 
 const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", "vendor_id", NULL };
 
-/* Returns the value of the first line that starts with key, up to the end of the text, or NULL. */
+/*
+ * Returns the value in the first line that starts with key, not cut off at the line's end. NULL: there is no such line.
+ */
 static const char *find_value(const char *text, const char *key) {
         const char *line = text;
 
@@ -42,7 +44,7 @@ static bool has_amd_leaves(const char *text) {
         return vendor && (strncmp(vendor, "AuthenticAMD", 12) == 0 || strncmp(vendor, "HygonGenuine", 12) == 0);
 }
 
-/* Guesses the architecture from lines that only one architecture has: Linux before 6.1 has no proc/sys/kernel/arch. */
+/* Guesses the architecture by lines that only one has: before Linux 6.1 there is no proc/sys/kernel/arch. */
 static const char *guess_architecture(const char *text) {
         const char *cpu = find_value(text, "cpu\t");
 
@@ -61,7 +63,7 @@ static void read_architecture(const Sysfs *fs, const char *cpuinfo, Inventory *i
                         known ? buf : guess_architecture(cpuinfo));
 }
 
-/* Parses a version such as "6.12.48+deb13-amd64". */
+/* Returns the version of Linux as a number, from a text such as "6.12.48+deb13-amd64". 0: unknown. */
 static unsigned read_kernel(const Sysfs *fs) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         unsigned major, minor;
@@ -81,7 +83,8 @@ static ModuleParameter read_parameter(const Sysfs *fs, const char *path) {
         return streq(buf, "Y") || streq(buf, "1") ? MODULE_PARAMETER_YES : MODULE_PARAMETER_NO;
 }
 
-/* Reads lines such as "sev 410", one for each kind. A SEV-SNP guest takes a slot of SEV-ES (specs sev-snp of Nova). */
+/* Reads how many confidential guests of each kind can run, lines such as "sev 410". SEV-SNP guests count as SEV-ES
+ * (spec sev-snp of Nova). */
 static void read_slots(const Sysfs *fs, ConfidentialHost *host) {
         static const struct {
                 const char *name;

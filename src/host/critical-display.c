@@ -16,10 +16,10 @@
 #define CLASS_IPMI    0x0c07U
 #define CLASS_DISPLAY 0x03U
 
-/* Display controllers that are part of a BMC. */
+/* Display controllers of BMCs. */
 static const struct {
         uint16_t vendor;
-        uint16_t devices[8]; /* 0 ends the list; an empty list: all devices of the vendor */
+        uint16_t devices[8]; /* 0 ends the list; an empty list stands for all devices of the vendor */
 } bmc_displays[] = {
         { 0x1a03, { 0 } },                                                         /* ASPEED */
         { 0x102b, { 0x0522, 0x0530, 0x0532, 0x0533, 0x0534, 0x0536, 0x0538, 0 } }, /* Matrox G200e family */
@@ -55,8 +55,8 @@ static int mark_bmc(const Critical *c) {
         return r;
 }
 
-/* Finds whether a console driver of the kernel can draw on framebuffers. The attribute "bind" has the present state,
- * but reading it waits for the console lock, which a failing driver may hold. */
+/* Finds whether the kernel has a console driver for framebuffers. Does not read "bind", which tells whether it is in
+ * use: the read waits for the console lock, which a failing driver may hold. */
 static int has_framebuffer_console(const Critical *c, bool *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -112,7 +112,7 @@ static int mark_framebuffer(const Critical *c, int number) {
         r = critical_realpath(c, link, &real);
         if (!real)
                 return r;
-        /* A firmware framebuffer has no PCI function. Its device is the boot VGA device. */
+        /* A firmware framebuffer belongs to no PCI function: take the boot VGA device. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)
                 return 0;

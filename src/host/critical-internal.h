@@ -11,7 +11,7 @@
 
 #define CRITICAL_ENTRIES_MAX 65536U /* the most entries of a directory */
 
-/* The network addresses that the host uses. */
+/* The network addresses that the host uses, with the interfaces to them. */
 typedef struct Peers Peers;
 
 typedef struct Critical {
@@ -22,16 +22,16 @@ typedef struct Critical {
         const char *remedy; /* for PciDevice.critical_remedy; static */
 } Critical;
 
-/* critical.c: the files that show what the host uses */
+/* critical.c: reads the files that show what the host uses. */
 
-/* Calls take() for each line of the file. optional: a missing file is not an error. */
+/* Calls take() for each line of the file. optional: the file may be missing. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
 /* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
  * Inventory.critical_error, which keeps the first reason. */
 int critical_unreadable(const Critical *c, const char *path, int error);
 /* Lists the names in a directory below the root. An error goes to critical_unreadable(), and the list is empty. */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
-/* Calls mark() for each name in the directory. */
+/* Calls mark() for the name of each entry of the directory. */
 int critical_each(const Critical *c, const char *path, int (*mark)(const Critical *c, const char *name));
 typedef int (*CriticalTake)(const Critical *c, const char *path, const void *userdata);
 /* Calls take() for each path that matches pattern. "*" stands for the rest of a name. The part after the last "*" need
@@ -40,9 +40,9 @@ int critical_walk(const Critical *c, const char *pattern, CriticalTake take, con
 /* Sets *ret to the real path of a link. An error goes to critical_unreadable(), and *ret is NULL. */
 int critical_realpath(const Critical *c, const char *path, char **ret);
 
-/* critical-network.c */
+/* critical-network.c. */
 
-/* Marks the devices below a network interface. */
+/* Marks the devices that a network interface needs. */
 int critical_mark_interface(const Critical *c, const char *name, const char *use);
 
 Peers *critical_peers_new(void);
@@ -55,32 +55,32 @@ DEFINE_CLEANUP(Peers *, critical_peers_free)
  */
 int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
 
-/* critical-peers.c */
+/* critical-peers.c. */
 
 /* Notes the servers of a network file system from the fields of a mountinfo line. Ignores types whose source a user can
  * choose. mount: the mount point. Modifies source and options. */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
-/* critical.c: stacks of block devices */
+/* critical.c: follows stacks of block devices. */
 
 /*
  * Marks the function at address, which is the last one in path, the functions above it in path, and its PF. chain: the
  * way from the function to its use, "sda1 <- / (mounted)". A function that is already marked keeps its first chain.
  */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* Finds the last PCI function in path: the function itself, not the bridges above it. */
+/* Finds the last PCI address in path, which is that of the function itself. False: there is none. */
 bool critical_last_function(const char *path, PciAddress *ret);
 /* Marks the PCI functions below a device, through all devices stacked on them. link: sys/dev/block/M:m,
  * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
-/* Returns "dm-0" for "/dev/dm-0". */
+/* Returns the part after the last slash: "dm-0" of "/dev/dm-0". */
 const char *critical_last_component(const char *path);
 
-/* critical-storage.c */
+/* critical-storage.c. */
 
 #define CRITICAL_OTHER_NAMESPACE "a file system (mounted)" /* in an unknown mount namespace */
 
-/* Marks a block device by its kernel name. */
+/* Marks the devices below a block device with this kernel name. */
 int critical_mark_block(const Critical *c, const char *name, const char *use);
 /* Sets *ret to the target path of a device node. An error goes to critical_unreadable(), and *ret is a copy of node. */
 int critical_resolve_node(const Critical *c, const char *node, char **ret);
@@ -88,11 +88,11 @@ int critical_resolve_node(const Critical *c, const char *node, char **ret);
  * its btrfs. Ignores other paths. Modifies node. */
 int critical_mark_node(const Critical *c, char *node, const char *use);
 
-/* The following functions mark the devices that the host uses for storage, memory, network and display. */
+/* Mark the devices that the host uses for storage, memory, network and display. */
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);
-/* Also notes addresses for critical_mark_network(). */
+/* Also notes the addresses of peers, which critical_mark_network() follows. */
 int critical_mark_peers(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

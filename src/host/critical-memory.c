@@ -26,7 +26,7 @@ static bool read_hex(const Critical *c, const char *dir, const char *file, uint6
         return path && sysfs_read(c->fs, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT64_MAX, ret) >= 0;
 }
 
-/* Returns the bytes of memory that are online on a NUMA node. */
+/* Returns how many bytes of memory of a NUMA node are online. */
 static uint64_t read_node_memory(const Critical *c, int node) {
         char path[64], text[SYSFS_ATTRIBUTE_MAX];
         unsigned long long kib;
@@ -48,11 +48,11 @@ static void read_gpus(const Critical *c) {
         }
 }
 
-/* The directory of memory blocks. A block exists while its memory is plugged in. */
+/* The memory blocks in sysfs. A block exists while its memory is plugged in. */
 typedef struct Blocks {
-        char **names; /* including other files than blocks */
+        char **names; /* names of the directory's entries, some of which are no blocks */
         size_t n;
-        bool too_many; /* too many to list */
+        bool too_many; /* the directory has too many entries to list */
 } Blocks;
 
 static int list_blocks(const Critical *c, Blocks *ret) {

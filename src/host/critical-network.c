@@ -15,10 +15,11 @@
 #include "util/strings.h"
 
 #define INTERFACES   "sys/class/net"
-/* The kernel datapath of Open vSwitch. Ports are stacked on it, but the bridges, which userspace creates, are not. */
+/* The kernel's part of Open vSwitch. Ports are stacked on this interface. Bridges are not: a userspace process connects
+ * them. */
 #define OVS_DATAPATH "ovs-system"
 
-/* Returns whether an interface may be an Open vSwitch bridge: not a PCI device, and without lower interface. */
+/* Finds whether an interface may be a bridge of Open vSwitch: it has no PCI device and no lower interface. */
 static int may_be_ovs_bridge(const Critical *c, const char *link, bool *ret) {
         _cleanup_free_ char *real = NULL;
         _cleanup_names_ char **names = NULL;
@@ -42,7 +43,7 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         bool ovs_bridge = false;
         int r;
 
-        /* "", ".", ".." and paths are no names of interfaces. */
+        /* Such names are paths, not interfaces. */
         if (strspn(name, ".") == strlen(name) || strchr(name, '/'))
                 return 0;
         r = link ? critical_mark_user(c, link, use) : -ENOMEM;
@@ -55,16 +56,16 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         return r < 0 ? r : critical_mark_user(c, INTERFACES "/" OVS_DATAPATH, through);
 }
 
-#define PEERS_MAX      1024U /* limit, because each peer is compared with each route */
-#define INTERFACES_MAX 64U   /* limit for one address, which may have equal routes and several tables */
+#define PEERS_MAX      1024U /* because each peer is compared with each route */
+#define INTERFACES_MAX 64U   /* of one address: there may be equal routes, and several tables */
 
 #define ROUTE_REJECT 0x0200U     /* RTF_REJECT */
 #define ROUTE_LOCAL  0x80000000U /* RTF_LOCAL */
 
-#define IPV4_LENGTH 96U /* of the prefix ::ffff:0:0 */
+#define IPV4_LENGTH 96U /* prefix length of ::ffff:0:0, where IPv4 addresses are */
 #define IPV4_PREFIX 0xffffULL
 
-/* The halves of an IPv6 address. IPv4 addresses are mapped, ::ffff:10.1.0.5. */
+/* An IPv6 address as two numbers. An IPv4 address is mapped: ::ffff:10.1.0.5. */
 typedef struct Address {
         uint64_t high, low;
 } Address;
@@ -74,12 +75,12 @@ typedef char InterfaceName[IF_NAMESIZE];
 typedef struct Peer {
         Address address;
         bool own;
-        uint64_t scope; /* interface index of a link-local address, or 0 */
+        uint64_t scope; /* index of the interface of a link-local address; 0: none */
         char *use;
-        bool has_route; /* a route covers the address; length and metric are the best route's */
+        bool has_route; /* a route leads to the address; length and metric are those of the best one */
         unsigned length;
         uint64_t metric;
-        InterfaceName *interfaces; /* interfaces of the best routes */
+        InterfaceName *interfaces; /* where the best routes lead */
         size_t n_interfaces;
 } Peer;
 
@@ -92,7 +93,7 @@ typedef struct Route {
         Address destination;
         unsigned length; /* prefix length; for IPv4 with IPV4_LENGTH */
         uint64_t metric;
-        const char *interface; /* NULL: the kernel rejects packets */
+        const char *interface; /* NULL: the route rejects packets */
 } Route;
 
 Peers *critical_peers_new(void) {
@@ -122,7 +123,7 @@ static bool addresses_equal(Address a, Address b) {
         return a.high == b.high && a.low == b.low;
 }
 
-/* Returns whether the address is in fe80::/10, to which each interface has a route. */
+/* Returns whether the address is in fe80::/10. Every interface has a route there. */
 static bool is_link_local(Address a) {
         return a.high >> 54 == 0xfe80U >> 6;
 }
@@ -157,7 +158,7 @@ static void format_address(Address a, char buf[static INET6_ADDRSTRLEN]) {
         (void) inet_ntop(is_ipv4(a) ? AF_INET : AF_INET6, is_ipv4(a) ? (void *) &ipv4 : halves, buf, INET6_ADDRSTRLEN);
 }
 
-/* Removes brackets and port. The returned address is in buf. */
+/* Cuts off brackets and port in buf. Returns the address, a part of buf. */
 static char *remove_port(char *buf) {
         char *colon = strchr(buf, ':');
 
@@ -250,8 +251,8 @@ static int append_interface(const Critical *c, Peer *p, const char *name) {
         return 0;
 }
 
-/* Keeps the routes with the longest prefix, and of these the ones with the lowest metric. For an address of the host,
- * keeps all routes with the longest prefix: the table does not say which interface has the address. */
+/* Keeps the best routes: the longest prefix and, among these, the lowest metric. For an address of the host keeps all
+ * of the longest prefix, because the table does not say which interface has the address. */
 static int offer_route(const Critical *c, Peer *p, const Route *route) {
         bool better = !p->has_route || route->length > p->length;
 
@@ -275,7 +276,7 @@ static int take_route(const Critical *c, const Route *route) {
         for (size_t i = 0; i < c->peers->n; i++) {
                 Peer *p = &c->peers->items[i];
 
-                /* take_interface_address() handles these addresses. */
+                /* take_interface_address() finds these by the addresses of interfaces. */
                 if (is_link_local(p->address) || (p->own && !is_ipv4(p->address)))
                         continue;
                 if (route_covers(route, p->address))
@@ -286,7 +287,8 @@ static int take_route(const Critical *c, const Route *route) {
         return r;
 }
 
-/* Returns NULL if the route rejects packets. IPv4 names a blackhole "*". An "unreachable" route of IPv6 is on lo. */
+/* Returns the interface of a route. NULL: it rejects packets. In proc/net a blackhole of IPv4 is "*"; an IPv6 route of
+ * type unreachable leads to lo. */
 static const char *usable_interface(const char *name, uint64_t flags) {
         bool rejects = flags & ROUTE_REJECT || streq(name, "*") || streq(name, "lo");
 
@@ -304,7 +306,7 @@ static int take_route4(const Critical *c, char *line) {
         if (parse_hex(words[1], UINT32_MAX, &destination) < 0 || parse_hex(words[3], UINT32_MAX, &flags) < 0 ||
             parse_unsigned(words[6], UINT32_MAX, &metric) < 0 || parse_hex(words[7], UINT32_MAX, &mask) < 0)
                 return 0;
-        /* The addresses are in network byte order. */
+        /* proc/net/route has addresses in network byte order. */
         route = (Route) { .destination = address_of_ipv4((uint32_t) destination),
                           .length = IPV4_LENGTH + (unsigned) __builtin_popcountll(mask),
                           .metric = metric,
@@ -332,7 +334,7 @@ static int take_route6(const Critical *c, char *line) {
         if (!parse_digits(words[0], &route.destination) || parse_hex(words[1], 128, &length) < 0 ||
             parse_hex(words[5], UINT32_MAX, &metric) < 0 || parse_hex(words[8], UINT32_MAX, &flags) < 0)
                 return 0;
-        /* A mount of the host's own address is lost with its interface. */
+        /* A local route leads to lo, but a mount from the host's own address needs the interface that has it. */
         if (flags & ROUTE_LOCAL)
                 return 0;
         route.length = (unsigned) length;
@@ -363,7 +365,7 @@ static int take_interface_address(const Critical *c, char *line) {
         return r;
 }
 
-/* Marks the devices of default routes, and of routes to the noted addresses. */
+/* Marks the devices of default routes, and of the best routes to noted addresses. */
 static int mark_routes(const Critical *c) {
         int r = critical_lines(c, "proc/net/route", true, take_route4);
 

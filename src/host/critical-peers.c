@@ -10,12 +10,12 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Types of network file systems that only root can mount, so users cannot invent their servers. */
+/* Network file systems that only root can mount. Otherwise users could claim any server. */
 static const struct {
         const char *type;
-        const char *option;            /* mount option with the server, "addr=10.1.0.5"; or NULL */
-        const char *option_separators; /* between several addresses */
-        const char *source_separators; /* between addresses in the source; NULL: the source has names */
+        const char *option;            /* mount option that names the server, "addr=10.1.0.5"; NULL: none */
+        const char *option_separators; /* between several addresses in the option */
+        const char *source_separators; /* between several addresses in the source; NULL: the source has names */
 } network_types[] = {
         { "nfs", "addr=", "", NULL },   { "nfs4", "addr=", "", NULL },     { "cifs", "addr=", "", NULL },
         { "smb3", "addr=", "", NULL },  { "ceph", "mon_addr=", "/", "," }, /* "10.1.0.5:6789,10.1.0.6:6789:/path", or
@@ -28,7 +28,7 @@ static int note_addresses(const Critical *c, char *list, const char *separators,
         int r = 0;
 
         while ((address = strsep(&list, separators))) {
-                address[strcspn(address, "@")] = '\0'; /* cuts the network of a Lustre address */
+                address[strcspn(address, "@")] = '\0'; /* cut off Lustre's network, as in 10.1.0.5@o2ib */
                 r = critical_note_address(c, address, false, use);
                 if (r < 0)
                         return r;
@@ -105,7 +105,7 @@ static int mark_rdma(const Critical *c, const char *text, const char *use) {
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
-/* text: interfaces such as "eth0,eth1" */
+/* Marks the devices of interfaces, which text lists as "eth0,eth1". */
 static int mark_interfaces(const Critical *c, const char *text, const char *use) {
         _cleanup_free_ char *copy = strdup(text);
         char *rest = copy, *name;
@@ -116,19 +116,17 @@ static int mark_interfaces(const Critical *c, const char *text, const char *use)
         return r;
 }
 
-/* A kind of kernel user, and the files that name its address or device. */
+/* A kind of storage client or server in the kernel, and the files that name its address or device. */
 typedef struct NetworkUser {
         const char *pattern; /* directories, for critical_walk() */
-        const char *file;    /* attribute with the name; NULL: the name of the directory */
-        const char *active;  /* an attribute that is 0, or a directory that is empty, when unused; or NULL */
+        const char *file;    /* the attribute that has the name; NULL: the directory is named so */
+        const char
+                *active; /* an attribute that is 0, or a directory that is empty, while unused; NULL: always in use */
         int (*mark)(const Critical *c, const char *text, const char *use);
         const char *use;
 } NetworkUser;
 
-/*
- * The attribute "address" of an iSCSI connection is not read, because the read waits for a mutex that the kernel holds
- * while it disconnects.
- */
+/* No "address" of iSCSI connections: to read it waits for a mutex that the kernel holds while it disconnects. */
 static const NetworkUser network_users[] = {
         { "sys/class/iscsi_connection/*", "persistent_address", NULL, mark_peer, "iSCSI" },
         { "sys/class/iscsi_host/*", "netdev", NULL, critical_mark_interface, "iSCSI" },
@@ -170,7 +168,7 @@ static int mark_network_user(const Critical *c, const char *dir, const void *use
         return r < 0 ? critical_unreadable(c, path, r) : user->mark(c, text, user->use);
 }
 
-/* Reads an attribute of an NVMe controller. Returns 1, 0 when the attribute cannot be read, or -ENOMEM. */
+/* Reads an attribute of an NVMe controller. Returns 1, 0 when it cannot be read, or -ENOMEM. */
 static int read_nvme(const Critical *c, const char *dir, const char *file, char buf[static SYSFS_ATTRIBUTE_MAX]) {
         _cleanup_free_ char *path = string_format("%s/%s", dir, file);
         int r = path ? sysfs_read(c->fs, path, buf, SYSFS_ATTRIBUTE_MAX) : -ENOMEM;

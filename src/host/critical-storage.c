@@ -9,9 +9,10 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define BTRFS "sys/fs/btrfs" /* contains UUID/devices/ */
+#define BTRFS "sys/fs/btrfs" /* has a directory UUID/devices/ for each mounted btrfs */
 
-/* Directories with an entry for each block device whose file system (of one type) is mounted in any mount namespace. */
+/* Directories that have an entry named by each block device whose file system is mounted, in any mount namespace. Each
+ * directory is for one type of file system. */
 static const char *const mounted_dirs[] = { "sys/fs/ext4",   "sys/fs/f2fs",  "sys/fs/xfs",   "sys/fs/erofs",
                                             "sys/fs/nilfs2", "proc/fs/jbd2", "proc/fs/ntfs3" };
 
@@ -57,7 +58,7 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
 int critical_resolve_node(const Critical *c, const char *node, char **ret) {
         int r = critical_realpath(c, node, ret);
 
-        /* A recorded machine has no device nodes, so the last component of the path is used. */
+        /* A recording has no device nodes: use the last component of node. */
         if (r >= 0 && !*ret && !(*ret = strdup(node)))
                 return -ENOMEM;
         return r;
@@ -186,17 +187,17 @@ int critical_mark_storage(const Critical *c) {
         return r < 0 ? r : critical_each(c, "sys/class/block", mark_stacked);
 }
 
-/* Marks the devices of kernel users without a link in holders/ of the block device: targets that export the device, ZFS
- * and others. */
+/* Marks the devices of exports: targets, ZFS and other users in the kernel that do not appear in holders/ of a block
+ * device. */
 
-#define ZFS_POOLS "proc/spl/kstat/zfs" /* contains statistics, and a directory for each imported pool */
+#define ZFS_POOLS "proc/spl/kstat/zfs" /* has statistics, and a directory for each imported pool */
 #define UDEV_DATA "run/udev/data"
 
-/* A kind of kernel user, and the file that names its device. */
+/* A kind of export, and the file that names its device. */
 typedef struct Export {
-        const char *pattern; /* pattern of directories; "*" stands for the rest of a name */
-        const char *file;  /* in the directory: a link to the device, or an attribute with the device's name or node */
-        const char *class; /* class of the device; NULL if file is a link */
+        const char *pattern; /* of the export's directory, for critical_walk() */
+        const char *file;    /* in this directory: a link to the device, or an attribute with its name or node */
+        const char *class;   /* class of the device in sysfs; NULL: file is a link */
         const char *use;
 } Export;
 
@@ -213,7 +214,7 @@ static const Export exports[] = {
         { "sys/fs/bcachefs/*/dev-*", "block", NULL, CRITICAL_OTHER_NAMESPACE },
 };
 
-/* Returns whether the directory has an attribute "enable" that is 0: then the kernel has not opened the device. */
+/* Returns true when the attribute "enable" is 0: the kernel has not opened the device of the export. */
 static bool is_disabled(const Critical *c, const char *dir) {
         _cleanup_free_ char *path = string_format("%s/enable", dir);
         char text[SYSFS_ATTRIBUTE_MAX];
@@ -247,10 +248,10 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
         return link ? critical_mark_user(c, link, e->use) : -ENOMEM;
 }
 
-/* Properties of a block device in udev's database. */
+/* What udev's database says about a block device. */
 typedef struct Member {
         bool zfs;
-        char *label; /* name of the device's pool; NULL for a cache or a spare, whose labels do not have it */
+        char *label; /* name of its ZFS pool; NULL: a cache or spare, whose label does not tell the pool */
 } Member;
 
 static int take_property(char *line, void *userdata) {
@@ -261,7 +262,7 @@ static int take_property(char *line, void *userdata) {
         return strncmp(line, label, strlen(label)) == 0 ? MIN(string_copy(&m->label, line + strlen(label)), 0) : 0;
 }
 
-/* Compares the name of a pool with a label, where udev writes "_" for a space. */
+/* Returns whether the label is that of the pool. udev writes "_" for a space. */
 static bool is_pool(const char *name, const char *label) {
         while (*name && (*name == *label || (*name == ' ' && *label == '_')))
                 name++, label++;
@@ -278,7 +279,7 @@ static int mark_member(const Critical *c, const char *name, const Member *m, cha
         return 0;
 }
 
-/* Marks a block device that belongs to one of the pools. */
+/* Marks a block device if it belongs to one of the pools. */
 static int mark_zfs_member(const Critical *c, const char *name, char **pools, size_t n_pools) {
         _cleanup_free_ char *attribute = string_format("sys/class/block/%s/dev", name), *path = NULL;
         char number[SYSFS_ATTRIBUTE_MAX];
@@ -300,7 +301,7 @@ static int mark_zfs_member(const Critical *c, const char *name, char **pools, si
         return r;
 }
 
-/* Marks the devices of imported ZFS pools. The kernel lists the pools, and udev the pool of each block device. */
+/* Marks the devices of imported ZFS pools. The kernel lists the pools; udev knows the pool of a block device. */
 static int mark_zfs(const Critical *c) {
         _cleanup_names_ char **pools = NULL, **names = NULL;
         size_t n_pools, n;

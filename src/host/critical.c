@@ -32,8 +32,6 @@ int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv) {
         return 0;
 }
 
-/* Functions that read the files, directories and links that show what the host uses. */
-
 typedef struct Taker {
         const Critical *c;
         int (*take)(const Critical *c, char *line);
@@ -47,17 +45,19 @@ static int take_line(char *line, void *userdata) {
 
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
         Taker taker = { c, take };
-        /* O_NONBLOCK: opening a FIFO would otherwise wait for a writer. */
+        /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
         int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         int r = fd < 0 ? fd : read_lines_fd(fd, take_line, &taker);
 
         if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
                 return r == -ENOENT ? 0 : r;
-        /* A missing file that is not optional is an error too. */
+        /* The file cannot be read. If it is missing, it is not optional. */
         return string_replace(&c->inv->critical_error, "%s cannot be read (%s).", path, strerror(-r));
 }
 
-/* Returns whether the error means that the file does not exist, its device is gone, or its name is too long. */
+/*
+ * Returns true when the error means that there is no such file, its device is gone, or the name is too long to exist.
+ */
 static bool is_absent(int error) {
         return error == -ENOENT || error == -ENOTDIR || error == -ENODEV || error == -ENXIO || error == -ENAMETOOLONG;
 }
@@ -92,7 +92,7 @@ int critical_each(const Critical *c, const char *path, int (*mark)(const Critica
         return r;
 }
 
-/* dir: an existing directory, or "" for the root. rest: the pattern below dir. */
+/* Walks the pattern below a directory. dir: exists; "" for the root. rest: the pattern below dir. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
         _cleanup_free_ char *parent = NULL;
@@ -163,7 +163,7 @@ static int mark_address(const Critical *c, PciAddress address, const char *chain
         return string_replace(&dev->critical, "%s <- %s", PCI_ADDRESS_STR(address), chain);
 }
 
-/* Finds the next PCI address among the components of *path, and moves *path behind that component. */
+/* Finds the next PCI address in *path, and moves *path behind it. */
 static bool next_function(const char **path, PciAddress *ret) {
         while (**path) {
                 char name[PCI_ADDRESS_STRING_MAX];
@@ -181,8 +181,8 @@ static bool next_function(const char **path, PciAddress *ret) {
         return false;
 }
 
-/* Marks the functions in path above address. One of them may be a VMD controller: the disks below it are in a PCI
- * domain of their own, which the inventory does not have. */
+/* Marks the functions in path that are above address. Disks below a VMD controller are in a PCI domain of their own,
+ * which the inventory lacks: then the controller is marked. */
 static int mark_upstream(const Critical *c, const char *path, PciAddress address, const char *chain) {
         _cleanup_free_ char *longer = NULL;
         PciAddress above;
@@ -215,8 +215,8 @@ bool critical_last_function(const char *path, PciAddress *ret) {
         return found;
 }
 
-#define DEPTH_MAX  16U   /* most levels of stacking */
-#define VISITS_MAX 4096U /* most devices of a file system or interface; bounds a stack that forks at each level */
+#define DEPTH_MAX  16U   /* most levels of a stack */
+#define VISITS_MAX 4096U /* most devices of one use, in case a stack forks at each level */
 
 typedef struct Walk {
         const Critical *c;
@@ -252,7 +252,7 @@ static int follow_device(Walk *w, const char *real, const char *chain, unsigned 
         return r < 0 ? r : follow_down(w, real, longer, depth + 1);
 }
 
-/* Follows every link in dir (a real path) whose name begins with prefix. */
+/* Follows the links in dir (a real path) whose names begin with prefix. */
 static int follow_entries(Walk *w, const char *dir, const char *prefix, const char *chain, unsigned depth) {
         _cleanup_names_ char **names = NULL;
         size_t n, length = strlen(dir);
@@ -268,7 +268,7 @@ static int follow_entries(Walk *w, const char *dir, const char *prefix, const ch
                 if (!real)
                         continue;
                 if (strncmp(real, dir, length) == 0 && real[length] == '/')
-                        continue; /* a child of dir, not a lower device */
+                        continue; /* below dir, so it is no lower device */
                 r = follow_device(w, real, chain, depth);
         }
         return r;
@@ -287,7 +287,7 @@ static int find_nvme_subsystem(const char *path, char **ret) {
         n = (size_t) (at - path) + strlen(marker);
         n += strcspn(path + n, "/");
         if (!path[n])
-                return 0; /* path is the subsystem itself */
+                return 0; /* path is that of the subsystem */
         *ret = strndup(path, n);
         return *ret ? 0 : -ENOMEM;
 }
@@ -299,7 +299,7 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
         return subsystem ? follow_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
-/* Follows slaves/ of dm, md and bcache devices. For a partition, slaves/ is in the directory of its disk. */
+/* Follows slaves/ of a dm, md or bcache device; for a partition, those of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *slaves = string_format("%s/slaves", path);
         _cleanup_free_ char *above = string_format("%.*s/slaves", (int) (critical_last_component(path) - path), path);
@@ -349,7 +349,7 @@ static int note_large_stack(const Walk *w, const char *chain) {
         return string_replace(&w->c->inv->critical_error, "The stack of devices below %s is too large to follow.", use);
 }
 
-/* path: the real directory of a device below sys/devices. chain: from this device to the use. */
+/* Follows a device down. path: its real directory below sys/devices. chain: the way from it to the use. */
 static int follow_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
                                                                               walk_loop };
@@ -372,7 +372,7 @@ int critical_mark_user(const Critical *c, const char *link, const char *use) {
 
         r = critical_realpath(c, link, &real);
         if (!real)
-                return r; /* tmpfs and network file systems have no device */
+                return r; /* a file system without a device, as tmpfs */
         r = extend_chain(&w, real, use, &chain);
         return r < 0 ? r : follow_down(&w, real, chain, 0);
 }

@@ -14,7 +14,7 @@
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
-#define LISTING_SIZE  8192U /* enough for most functions in one call; opendir() would need four */
+#define LISTING_SIZE  8192U /* holds the entries of most functions, for one call; opendir() would make four */
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
 #define ENTRIES_MAX   4096U
@@ -63,16 +63,16 @@ struct DeviceDir {
         const Sysfs *fs;
         int fd;
         uint64_t instance;
-        uint64_t present; /* one bit per Attribute */
+        uint64_t present; /* bit N: the directory has Attribute N */
         bool locked;
-        const char *known_types; /* see device_dir_set_known() */
+        const char *known_types; /* see device_dir_set_known(); NULL: none */
         unsigned *virtfns;
         size_t n_virtfns;
-        char (*mdevs)[UUID_STRING_MAX]; /* directories named by a UUID, ascending */
+        char (*mdevs)[UUID_STRING_MAX]; /* entries that are named by a UUID, ascending */
         size_t n_mdevs;
 };
 
-/* The first attribute with each initial letter. Most entries of a directory are not read. */
+/* The first Attribute with each initial letter: most entries are compared with few names. */
 static const Attribute first_attribute[] = {
         ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
         ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_D3COLD_ALLOWED,
@@ -284,7 +284,7 @@ static int read_link(const DeviceDir *d, const char *name, PciDevice *dev, char 
         int r = sysfs_link_name_at(d->fd, name, ret, SYSFS_ATTRIBUTE_MAX);
 
         if (r == -ENOENT)
-                return 0; /* removed since the listing, as by an unbind */
+                return 0; /* removed after the listing, for example by an unbind */
         if (r == -EINVAL)
                 return pci_device_add_fault(dev, "%s is not a link", name);
         if (r < 0)

@@ -9,7 +9,7 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Sorted by name. */
+/* Attributes and directories of a PCI function, sorted by name. */
 typedef enum Attribute {
         ATTRIBUTE_ACCEL,
         ATTRIBUTE_BOOT_VGA,
@@ -36,7 +36,7 @@ typedef enum Attribute {
         ATTRIBUTE_POWER_STATE,
         ATTRIBUTE_RESET_METHOD,
         ATTRIBUTE_RESOURCE,
-        ATTRIBUTE_SECONDARY_BUS_NUMBER, /* exists for bridges only */
+        ATTRIBUTE_SECONDARY_BUS_NUMBER, /* only bridges have it */
         ATTRIBUTE_SRIOV,
         ATTRIBUTE_SRIOV_OFFSET,
         ATTRIBUTE_SRIOV_STRIDE,
@@ -52,9 +52,9 @@ const char *attribute_to_string(Attribute a);
 
 typedef struct DeviceDir DeviceDir;
 
-/* Takes ownership of fd, an open directory of a PCI function. Returns 0 or a negative errno. */
+/* Takes fd, the open directory of a PCI function, and owns it also after a failure. 0 or a negative errno. */
 int device_dir_new(const Sysfs *fs, int fd, DeviceDir **ret);
-/* name: the entry in sys/bus/pci/devices. Returns 0 or a negative errno. */
+/* Opens the directory with this name in sys/bus/pci/devices. 0 or a negative errno. */
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret);
 DeviceDir *device_dir_free(DeviceDir *d);
 DEFINE_CLEANUP(DeviceDir *, device_dir_free)
@@ -71,19 +71,21 @@ void device_dir_set_known(DeviceDir *d, const PciDevice *dev);
 uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
-/* Finds vfio-dev/vfioN with a device number, for which the kernel has created /dev/vfio/devices/vfioN. */
+/*
+ * Finds the vfio-dev/vfioN that has a device number, for which there is a /dev/vfio/devices/vfioN. "" if there is none.
+ */
 void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
 /* Reads the members that pci_device_copy_vgpu() copies. Skips them if the device is locked, because the vendor's driver
  * may wait for its GPU. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
-/* Reads runtime_pm and d3cold. A kernel without power management lacks the files. */
+/* Reads runtime_pm and d3cold. Kernels without power management lack the files. */
 void device_dir_read_power(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory a to *names, separated by spaces. Appends nothing if the directory is absent or
  * unreadable. Skips entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);
-/* Reads bond. Returns 0 or -ENOMEM. */
+/* Reads PciDevice.bond. 0 or -ENOMEM. */
 int device_dir_read_bond(const DeviceDir *d, PciDevice *dev);
-/* Returns whether the device was removed since device_dir_open(). Its IDs are then listed but cannot be read. */
+/* Returns true when the device was removed after device_dir_open(): its attributes are listed but cannot be read. */
 bool device_dir_is_gone(const DeviceDir *d);
 /* Returns the numbers N of the entries virtfnN, ascending. d owns the array. */
 const unsigned *device_dir_virtfns(const DeviceDir *d, size_t *ret_n);

@@ -42,7 +42,7 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-/* Reads the sizes in the next n lines of resource, "start end flags". The line of a missing BAR is all zeros. */
+/* Reads the sizes of the next n BARs from lines of resource, "start end flags". A missing BAR has zeros. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
 
@@ -68,7 +68,7 @@ int device_facts_read_bars(const DeviceDir *d, PciDevice *dev) {
         return r <= 0 ? r : parse_bars(dev, &rest, dev->bar_size, PCI_BARS_MAX);
 }
 
-/* In resource, the BARs of a PF are followed by the BARs of all its VFs together. */
+/* In resource of a PF, its own BARs are followed by the BARs of all VFs, each of which is one range for all VFs. */
 static int read_vf_bars(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
         int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);
@@ -170,7 +170,7 @@ int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-/* The order of the table is the order in kernel_names. */
+/* kernel_names has the names in the order of the table. */
 static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
         static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM,
                                                  ATTRIBUTE_ACCEL };
@@ -224,11 +224,11 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         r = device_dir_read_text(d, ATTRIBUTE_DRIVER_OVERRIDE, dev, buf);
         if (r < 0)
                 return r;
-        /* The kernel shows an unset override as an empty text or "(null)". */
+        /* The kernel shows no override as "" or "(null)". */
         return string_copy(&dev->driver_override, r > 0 && *buf && !streq(buf, "(null)") ? buf : NULL);
 }
 
-/* Counts the VFs by their links virtfnN, because reading sriov_numvfs can block. */
+/* Counts the links virtfnN: reading sriov_numvfs can block. */
 int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         size_t n;
         const unsigned *indices = device_dir_virtfns(d, &n);
@@ -253,7 +253,7 @@ int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-/* Reads where the VFs of a PF without VFs will be, and how large their BARs are. */
+/* For a PF without VFs, reads which addresses its VFs would get, and how large their BARs would be. */
 static int read_missing_vfs(const DeviceDir *d, PciDevice *dev) {
         uint64_t offset = 0, stride = 0;
         int r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_OFFSET, dev, UINT16_MAX, &offset);

@@ -7,11 +7,11 @@
 
 #include "devicedir.h"
 
-/* The attribute numa_node exists but is invalid. Used only during a scan: the final value is -1. A valid -1, in
- * contrast, is replaced by the node of a bridge above the device. */
+/* Value of numa_node during a scan: the attribute is invalid. The final value is -1. A valid -1 is replaced by the node
+ * of a bridge above. */
 #define DEVICE_NODE_DAMAGED (-2)
 
-/* All functions fail only with -ENOMEM; damaged attributes go to dev->fault. */
+/* All functions return 0 or -ENOMEM; a damaged attribute is noted in dev->fault. */
 
 /* Reads type and physfn of a VF. */
 int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
@@ -24,7 +24,7 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
  * VF, and BARs of one size (drivers/pci/iov.c). The device ID is always read, which fails when the VF was removed.
  */
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
-/* Returns whether these attributes all exist and were read, so that dev may be the sibling of another VF. */
+/* Returns true when all these facts were read, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
 /* Reads the facts that a driver creates: driver, driver_override, has_override, vfio, vfio_cdev, bond, and kernel_names
  * without those of subdevices_append_names(). */

@@ -52,7 +52,7 @@ static int on_family(struct nlmsghdr *header, void *userdata) {
         return *ret >= NLMSG_MIN_TYPE ? 0 : -EPROTO;
 }
 
-/* The kernel assigns the numbers of generic netlink families at run time. */
+/* Finds the number of the family "devlink", which the kernel assigns at run time. 0 or a negative errno. */
 static int find_family(struct nl_sock *sk, uint16_t *ret) {
         _cleanup_(cleanup_nlmsg_free) struct nl_msg *request = new_request(GENL_ID_CTRL, CTRL_CMD_GETFAMILY, 1);
 
@@ -75,7 +75,7 @@ static int on_eswitch(struct nlmsghdr *header, void *userdata) {
             nlmsg_parse(header, GENL_HDRLEN, tb, DEVLINK_ATTR_ESWITCH_MODE, eswitch_policy) < 0 ||
             !tb[DEVLINK_ATTR_DEV_NAME] || nla_strcmp(tb[DEVLINK_ATTR_DEV_NAME], PCI_ADDRESS_STR(q->pf)) != 0)
                 return -EPROTO;
-        /* The attribute is absent if the driver reports only other properties of the eswitch. */
+        /* The driver may report other properties of the eswitch, without its mode. */
         q->switchdev = tb[DEVLINK_ATTR_ESWITCH_MODE] &&
                        nla_get_u16(tb[DEVLINK_ATTR_ESWITCH_MODE]) == DEVLINK_ESWITCH_MODE_SWITCHDEV;
         return 0;
@@ -114,7 +114,7 @@ static bool is_representor(const Sysfs *fs, PciAddress pf, const char *netdev, u
         uint64_t number;
 
         (void) snprintf(path, sizeof(path), "%s/%s/phys_port_name", PCI_PATH(pf, "net"), netdev);
-        /* Skips names such as c1pf0vf3, the VF of a PF of another host on the same card. */
+        /* Skip names such as c1pf0vf3: VFs of another host that shares the card. */
         if (sysfs_read(fs, path, text, sizeof(text)) < 0 || strncmp(text, "pf", 2) != 0)
                 return false;
         of_vf = strstr(text, "vf");

@@ -20,26 +20,26 @@
 
 typedef LaneEnd (*LaneFunction)(const Run *run, const Part *part);
 
-/* A process of the run. */
+/* A process of the run, for one chain or for all. */
 typedef struct Lane {
         pid_t pid;
-        int process; /* pidfd */
+        int process; /* pidfd of the process */
         Part part;
         LaneFunction function;
         Position *at;
         bool given_up;
-        size_t step; /* at which it was given up; an index into the list */
+        size_t step; /* index of the step at which it was given up */
         Doing doing; /* what it did with that step */
 } Lane;
 
 typedef struct Leader {
         Run run;
-        int lock;            /* of the job; negative: none */
-        Position *positions; /* [0] of the process of all chains, [n] of that of chain n */
+        int lock;            /* lock file of the job; negative: none */
+        Position *positions; /* by chain, the position of its process; [0]: of the process for all chains */
         Lane *lanes;
-        struct pollfd *fds;  /* as many as lanes */
-        size_t n, n_running; /* of the n processes that have not exited, n_running were not given up */
-        Part rest;           /* the steps that remain for another process after that of all chains was given up */
+        struct pollfd *fds;  /* room for one of each lane */
+        size_t n, n_running; /* processes that have not exited; n_running of them were not given up */
+        Part rest;           /* what remains after the process for all chains was given up, for another process */
         bool failed, not_undone, died, timed_out;
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
@@ -54,7 +54,7 @@ static void stop_run(Leader *l) {
         *l->run.stop = true;
 }
 
-/* Forked from a process with one thread, so that the child may call anything. */
+/* Starts the process of a lane. This process has one thread, so the child may call anything. 0 or a negative errno. */
 static int fork_lane(Leader *l, Lane *lane) {
         pid_t parent = getpid();
         LaneEnd end;
@@ -80,12 +80,12 @@ static int fork_lane(Leader *l, Lane *lane) {
         r = -errno;
         (void) kill(lane->pid, SIGKILL);
         (void) waitpid(lane->pid, NULL, 0);
-        /* Its first step may have changed the device before the kill. */
+        /* The child may have begun its first step before the kill. */
         l->died = true;
         return r;
 }
 
-/* The step of the part that the process begins with. */
+/* Returns the index of the step with which the process begins: the part's first, or last for run_backward(). */
 static size_t first_step(const Leader *l, const Part *part, LaneFunction function) {
         const size_t n = part->end - part->first;
 
@@ -126,7 +126,7 @@ static uint64_t limit_of(const Leader *l, const Lane *lane) {
         return sec > 0 ? lane->at->since + sec * UINT64_C(1000000) : UINT64_MAX;
 }
 
-/* Fails the device of step at, and the other devices of its chain that have steps left. */
+/* Marks the device of a step as failed, and the other devices of its chain that have steps left. */
 static void condemn(const Leader *l, size_t at) {
         const StepList *steps = l->run.steps;
         const Step *s = &steps->steps[at];
@@ -144,8 +144,8 @@ static void condemn(const Leader *l, size_t at) {
         }
 }
 
-/* From now on, the steps of the chain of step at are neither run nor undone. After a STEP_PLUG nothing is undone at
- * all: it is not known whether the guest has the device. */
+/* Leaves out the chain of the step from now on: its steps are neither run nor undone. After a STEP_PLUG nothing at all
+ * is undone, because the guest may have the device. */
 static void abandon(Leader *l, size_t at) {
         const Step *s = &l->run.steps->steps[at];
 
@@ -153,7 +153,7 @@ static void abandon(Leader *l, size_t at) {
         l->kept = l->kept || s->kind == STEP_PLUG;
 }
 
-/* SIGKILL does not cancel a write in the kernel, which takes effect when the kernel returns. */
+/* Gives up a process. SIGKILL does not cancel a write in the kernel: it takes effect when the kernel returns. */
 static void give_up(Leader *l, Lane *lane) {
         const StepList *steps = l->run.steps;
         RunResult result = RUN_DONE;
@@ -161,7 +161,7 @@ static void give_up(Leader *l, Lane *lane) {
         size_t at;
         Doing doing;
 
-        /* The process is killed first, so that it begins no other step after this reads where it is. */
+        /* Kill first, so that the process begins no other step after its position is read. */
         (void) kill(lane->pid, SIGKILL);
         lane->given_up = true;
         lane->step = at = lane->at->step;
@@ -185,7 +185,7 @@ static void give_up(Leader *l, Lane *lane) {
         else {
                 l->timed_out = true;
                 result = RUN_TIMED_OUT;
-                /* The steps after one that runs alone rely on it, as the unbind does on the release by the guest. */
+                /* Later steps rely on one that runs alone: an unbind relies on the guest's release. */
                 if (!steps->outlives_stuck || s->chain == 0)
                         *l->run.stop = true;
         }
@@ -226,7 +226,7 @@ static void take_end(Leader *l, const Lane *lane, int status) {
         }
 }
 
-/* Waits until a process exits, or is given up. */
+/* Waits until a process exits or its limit passes, and handles that. */
 static void wait_for_lane(Leader *l) {
         struct pollfd *fds = l->fds;
         uint64_t now = clock_usec(CLOCK_MONOTONIC), first = UINT64_MAX;
@@ -237,7 +237,7 @@ static void wait_for_lane(Leader *l) {
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
-        /* A step that begins during the wait has a later limit than the one waited for, so no limit is missed. */
+        /* A step that begins during the wait has a later limit, so the wait misses no limit. */
         r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
@@ -264,8 +264,7 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* Runs the steps of all chains in the order of the list, in one process. After that was given up, another process runs
- * the rest. */
+/* Runs the steps of all chains, in order, in one process. If that is given up, another one runs the rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;
         do {

@@ -12,7 +12,7 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* The IOMMU group of a function; -1: none. */
+/* Returns the IOMMU group of a function; -1: none. */
 static int read_group(const Sysfs *fs, PciAddress device) {
         char group[SYSFS_ATTRIBUTE_MAX];
         uint64_t number;
@@ -34,7 +34,7 @@ static HolderQuery make_query(const Run *run, const Step *s, const char *driver)
                               .is_vf = s->kind != STEP_BIND && s->unbind.is_vf,
                               .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 
-        /* Reading the minor may resume the GPU. The daemon already knows the minor of a GPU to unbind. */
+        /* Do not read the minor of a GPU to unbind, which may resume the GPU: the daemon has put it into the step. */
         if (s->kind == STEP_UNBIND)
                 query.nvidia_minor = s->unbind.gpu_node - 1;
         else if (is_of_nvidia(driver))
@@ -46,14 +46,14 @@ static int fail_with_user(const Run *run, const Step *s, const Holder *holder) {
         return run_fail(run, s, -EBUSY, "%s is in use by %s. %s", holder->subject, holder->text, holder->remedy);
 }
 
-/* Looks for users of n devices. Returns 0 when there are none, or a negative errno after a report. */
+/* Looks for users of n devices. 0: none. Otherwise a negative errno, which is reported. */
 static int find_user(const Run *run, const Step *s, const HolderQuery *queries, size_t n) {
         Holder holder;
         int r = holders_find(run->fs, queries, n, &holder);
 
         if (r != 0)
                 return r > 0 ? fail_with_user(run, s, &holder) : run_fail(run, s, r, "%s", "");
-        /* NVIDIA's driver takes the memory of a GPU offline when the last process closes the GPU. */
+        /* The driver has the memory online until the last process has closed the GPU. */
         for (size_t i = 0; i < n; i++) {
                 bool online;
                 int node;
@@ -73,7 +73,7 @@ int run_check_idle(const Run *run, const Step *s) {
 
         if (!queries)
                 return -ENOMEM;
-        /* The check of the preceding step covered this device. */
+        /* run_check_idle() of the previous step has checked this device, too. */
         if (s > run->steps->steps && s[-1].kind == STEP_CHECK_IDLE)
                 return 0;
         for (; s + n < end && s[n].kind == STEP_CHECK_IDLE; n++)
@@ -89,7 +89,7 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
                 return run_fail(run, s, locked, "%s", "");
         query.is_locked = locked > 0;
         r = find_user(run, s, &query, 1);
-        /* The user is a client in the kernel, or a process that is about to end and has closed its descriptors. */
+        /* Then the kernel itself uses the GPU, or a process that is ending and has no descriptors any more. */
         if (r == 0 && locked == -EBUSY)
                 return run_fail(run, s, -EBUSY,
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
@@ -123,7 +123,7 @@ int idle_check_closed(const Run *run, const Step *s) {
         return r > 0 ? fail_with_user(run, s, &holder) : 0;
 }
 
-/* QEMU closes a device shortly after libvirt has said that it is removed. */
+/* Time limit for QEMU, which closes a device shortly after libvirt has reported its removal. */
 #define CLOSE_WAIT_USEC (5U * 1000U * 1000U)
 #define CLOSE_POLL_MSEC 50
 

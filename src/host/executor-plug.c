@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Plugs devices into a running guest and takes them out. */
+/* Plugs devices into a running guest, and takes devices from it. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* For requests in which libvirt does not wait for the guest, and for the guest to release a device in an undo. */
+/* Time limit of requests that do not wait for the guest, and of the guest's release of a device in an undo. */
 #define REQUEST_SEC 10U
 
 static const int result_errors[_PLUG_RESULT_MAX] = {
@@ -31,7 +31,7 @@ static PlugResult ask_libvirt(PlugAction action, const Step *s, const char *host
         return root_plug(&(PlugRequest) { action, s->plug.domain, hostdev, sec }, ret_text);
 }
 
-/* 0: unknown, or a vGPU without a PCI device of its own. */
+/* Returns the size of all BARs of the device; 0: unknown, or a vGPU that is no PCI device. */
 static uint64_t sum_bars(const Sysfs *fs, PciAddress address) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
         PciDevice dev = { 0 };
@@ -45,7 +45,7 @@ static uint64_t sum_bars(const Sysfs *fs, PciAddress address) {
         return sum;
 }
 
-/* Sets the places of the steps STEP_PLUG. */
+/* Chooses where in the guest each STEP_PLUG puts its device. 0 or a negative errno, reported. */
 static int choose_places(const Run *run, const Step *s, const char *document) {
         const StepList *steps = run->steps;
         _cleanup_free_ PciAddress *devices = calloc(steps->n, sizeof(*devices));
@@ -79,17 +79,17 @@ int run_find_ports(const Run *run, const Step *s) {
 
         if (result != PLUG_DONE && result != PLUG_NO_DOMAIN)
                 return fail_with_libvirt(run, s, result, text);
-        /* One with iommufd and one without would have no peer-to-peer DMA between them. */
+        /* All devices of a domain must use iommufd, or none: peer-to-peer DMA between the two kinds is not possible. */
         iommufd = result == PLUG_DONE ? domain_facts_iommufd(text) : NULL;
         for (size_t k = 0; k < run->steps->n; k++)
                 run->done[k].place = (PlugPlace) { .needless = result == PLUG_NO_DOMAIN, .iommufd = iommufd };
         if (streq_ptr(iommufd, "yes"))
                 run_report(run, s, (Report) { .kind = REPORT_IOMMUFD });
-        /* Without CPUs there is no document of this package, and libvirt chooses. */
+        /* A guest without CPUs has no document of this daemon, so libvirt chooses the places. */
         return result == PLUG_DONE && run->steps->guest->n_cells > 0 ? choose_places(run, s, text) : 0;
 }
 
-/* Reads back where the domain has the device. */
+/* Reports where in the guest libvirt has put the device. */
 static void report_place(const Run *run, const Step *s) {
         const AllocationDevice *dev = allocation_find_device(run->steps->guest, s->device);
         Report placed = { .kind = REPORT_PLACED };
@@ -139,7 +139,7 @@ int undo_plug(const Run *run _unused_, const Step *s) {
         return result_errors[ask_libvirt(PLUG_DETACH, s, s->plug.hostdev, REQUEST_SEC, &text)];
 }
 
-/* All guests together get half of the timeout of the job. */
+/* Returns the time for each release: all releases together get half of the job's time. */
 static unsigned release_seconds(const StepList *steps) {
         unsigned n = 0;
 

@@ -12,37 +12,37 @@
 #include "host/executor.h"
 #include "units.h"
 
-/* The place of a device that STEP_PLUG plugs in. */
+/* Where in the guest a STEP_PLUG puts its device. */
 typedef struct PlugPlace {
-        bool needless;       /* there is no domain */
+        bool needless;       /* no domain runs, so nothing is plugged */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
-        const char *iommufd; /* of the devices that the domain has, as domain_facts_iommufd() tells it */
+        const char *iommufd; /* whether the domain's devices use iommufd: domain_facts_iommufd() */
 } PlugPlace;
 
-/* The state of a service that the run stops. */
+/* What a run knows about a service that it stops. */
 typedef struct ServiceState {
-        UnitUse use;      /* before the run, and reported if used; the run stops the service and starts it again */
-        uint64_t stop_by; /* deadline for stopping; CLOCK_MONOTONIC, microseconds */
+        UnitUse use;      /* before the run; a used service is stopped and started again */
+        uint64_t stop_by; /* time limit of the stop: CLOCK_MONOTONIC, microseconds */
 } ServiceState;
 
-/* The result of a step, which later steps and the undo need. */
+/* What a step has done, for later steps and for the undo. */
 typedef struct StepResult {
         bool begun;
-        bool failed; /* and ended the run */
+        bool failed; /* the step failed, which ended the run */
         bool changed;
         bool device_failed;
         VfAttributes found;
         ServiceState service;
         bool shared; /* done together with an earlier step, with this result and exit status */
         int result, status;
-        bool reported; /* the result was reported: together with an earlier step, by a look before the first step, or by
-                          run_fail() */
+        bool reported; /* the result is reported already, for example by a report before the first step or by run_fail()
+                        */
         PlugPlace place;
 } StepResult;
 
-/* Which step a process of the run is at. */
+/* What a process of the run does now. The process that watches it reads this. */
 typedef struct Position {
-        _Atomic uint64_t since; /* CLOCK_MONOTONIC, microseconds: when it began to do this */
+        _Atomic uint64_t since; /* when it began: CLOCK_MONOTONIC, microseconds */
         _Atomic uint32_t step;  /* index into the list */
         _Atomic uint32_t doing; /* a Doing */
 } Position;
@@ -52,10 +52,10 @@ typedef struct Run {
         const StepList *steps;
         ReportFunction report;
         void *userdata;
-        StepResult *done;  /* of each step; all processes of the run share it */
-        atomic_bool *stop; /* no further step may begin; shared as well */
-        bool *given_up;    /* of each chain: its steps are neither run nor undone */
-        Position *at;      /* of this process; shared with the one that watches it */
+        StepResult *done;  /* by step; shared by all processes of the run */
+        atomic_bool *stop; /* set: no further step begins; shared, too */
+        bool *given_up;    /* by chain: neither run nor undo its steps */
+        Position *at;      /* position of this process, shared with the one that watches it */
 } Run;
 
 static inline StepResult *step_result(const Run *run, const Step *s) {
@@ -66,28 +66,28 @@ static inline StepResult *step_result(const Run *run, const Step *s) {
  * to change, or a negative errno. */
 typedef struct StepAction {
         int (*run)(const Run *run, const Step *s);
-        int (*undo)(const Run *run, const Step *s); /* NULL: the step has no undo */
+        int (*undo)(const Run *run, const Step *s); /* NULL: nothing to undo */
         /* A failed write can have taken effect all the same, so the failed step is undone too. true: the step cleans up
          * after its own failure. */
         bool undoes_itself;
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 
-/* The steps from first to before end, of one chain or of ALL_CHAINS. */
+/* Steps that a process runs: those from first to before end that are of one chain, or of ALL_CHAINS. */
 typedef struct Part {
         size_t first, end;
         unsigned chain;
-        bool looks; /* the process first reads and reports the present state */
+        bool looks; /* the process first reports the present state */
 } Part;
 #define ALL_CHAINS 0U
 
-/* How a process of the run ends: its exit status. */
+/* The exit status of a process of the run. */
 typedef enum LaneEnd {
         LANE_DONE = 0,
-        LANE_FAILED = 10, /* a step failed; a report told it */
-        LANE_LACKING,     /* step_may_lack() */
+        LANE_FAILED = 10, /* a step failed, which was reported */
+        LANE_LACKING,     /* a step failed, and is not necessary: step_may_lack() */
         LANE_NOT_UNDONE,  /* the undo of a step failed */
-        LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing more is undone */
+        LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing else is undone */
 } LaneEnd;
 
 /* Runs the steps of the part in order, until one fails. */
@@ -95,20 +95,20 @@ LaneEnd run_forward(const Run *run, const Part *part);
 /* Undoes the steps of the part that were begun, backwards. A step that changed nothing is not undone. A failed step is,
  * unless it cleans up after itself. */
 LaneEnd run_backward(const Run *run, const Part *part);
-/* Whether an earlier step of the list condemned the device of the step, or the chain of the device was given up: a
- * process may still be at work on it. */
+/* Returns true when the step must be left out: an earlier step has failed its device, or its device's chain was given
+ * up, so that a process may still work on the device. */
 bool run_leaves_out(const Run *run, const Step *s);
 bool run_device_has_failed(const Run *run, PciAddress device, const Step *before);
 /* Tells the process that watches this one what it is about to do, and the receiver of the reports. */
 void run_begin(const Run *run, const Step *s, Doing doing);
 void run_report(const Run *run, const Step *s, Report report);
 void run_report_device_failed(const Run *run, const Step *s, int error);
-/* Reports the failure of a step in its own words, instead of those of step_failure(). Returns the error. */
+/* Reports a step's failure in these words instead of those of step_failure(). Returns error. */
 int run_fail(const Run *run, const Step *s, int error, const char *format, ...) _printf_(4, 5);
 
 /* executor-steps.c */
 
-/* Reads the attributes of the VF of the step. The result is empty when the PF offers none. */
+/* Reads the attributes of the VF of the step. *found is empty if the PF offers none. */
 int step_read_attributes(const Run *run, const Step *s, VfAttributes *found);
 int run_check_health(const Run *run, const Step *s);
 
@@ -136,14 +136,14 @@ int run_plug(const Run *run, const Step *s);
 int undo_plug(const Run *run, const Step *s);
 int run_unplug(const Run *run, const Step *s);
 
-/* executor-idle.c: checks that devices are idle. */
+/* executor-idle.c: checks that no program uses devices. */
 
-/* Checks the device of the step together with those of the STEP_CHECK_IDLE steps that follow directly. */
+/* Checks the device of this step, and those of the STEP_CHECK_IDLE that directly follow. */
 int run_check_idle(const Run *run, const Step *s);
-/* Waits until QEMU has closed the device. -EBUSY: it has not. */
+/* Waits until QEMU has closed the device. -EBUSY: it has not in time. */
 int run_check_unused(const Run *run, const Step *s);
 /* Directly before the device is unbound from a host driver: takes the unbind lock that NVIDIA's driver offers for a
  * GPU, and looks for users of the device. Returns 0, or a negative errno after a report. */
 int idle_check_unbind(const Run *run, const Step *s, const char *driver);
-/* Looks for a process that has the device open by VFIO. As above. */
+/* Looks for a process that has the device open by VFIO. Returns as idle_check_unbind(). */
 int idle_check_closed(const Run *run, const Step *s);

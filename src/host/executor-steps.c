@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Defines how each kind of step is run and undone. */
+/* How each kind of step is run and undone: a table of functions. */
 
 #include <errno.h>
 #include <time.h>
@@ -39,7 +39,7 @@ static int run_unbind(const Run *run, const Step *s) {
 static int undo_unbind(const Run *run, const Step *s) {
         int r = driver_bind(run->fs, s->device, s->unbind.driver);
 
-        /* -EBUSY: the device is bound to another driver by now. The undo leaves that driver alone. */
+        /* -EBUSY: another driver is bound by now. Leave it alone. */
         if (r == -EBUSY)
                 return 0;
         return r >= 0 && s->unbind.checks_idle ? nvidia_unlock_unbind(run->fs, s->device) : r;
@@ -74,7 +74,7 @@ static int undo_bind(const Run *run, const Step *s) {
         if (r < 0)
                 return r;
         r = driver_unbind(run->fs, s->device, s->driver, NULL);
-        /* -EBUSY: the device is bound to another driver, so this step did not bind it. */
+        /* -EBUSY: another driver is bound, so this step did not bind s->driver. */
         return r == -EBUSY ? 0 : r;
 }
 
@@ -101,7 +101,7 @@ static int run_reset(const Run *run, const Step *s) {
         if (r < 0)
                 return r;
         r = reset_check(run->fs, s->device);
-        /* A device that is off the bus does not come back, and the kernel would wait 65.5 s for it. */
+        /* The device is off the bus and will not come back. The kernel would wait 65.5 s for it. */
         if (r == -EIO || r == -ENXIO)
                 return r == -EIO ? -ENOLINK : -EREMCHG;
         r = reset_device(run->fs, s->device, method, s->reset.before);
@@ -119,7 +119,9 @@ static int run_check(const Run *run, const Step *s) {
         return s->check.compares && now.counted && now.fatal > s->check.fatal ? -EBADE : 0;
 }
 
-/* Only two errors tell that the device is dead: it reads as all ones, or as another device. */
+/*
+ * Checks whether the device is dead. Only two errors show that: config space reads as all ones, or as another device.
+ */
 int run_check_health(const Run *run, const Step *s) {
         Report r = { .kind = REPORT_HEALTH };
 
@@ -132,8 +134,8 @@ int run_check_health(const Run *run, const Step *s) {
 #define INTERFACE_WAIT_MSEC 5000
 #define INTERFACE_POLL_MSEC 50
 
-/* Whether the PF is a network or InfiniBand device whose interface may still appear. It is polled, because sysfs does
- * not notify of new entries. */
+/* Returns true when the interface of the PF may still appear: the PF is a network or InfiniBand device. sysfs does not
+ * notify, so the caller polls. */
 static bool may_appear(const Sysfs *fs, const Step *s) {
         char class[SYSFS_ATTRIBUTE_MAX];
 
@@ -142,7 +144,7 @@ static bool may_appear(const Sysfs *fs, const Step *s) {
                (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
 }
 
-/* Waits for one interval. Returns false when the time is up or no interface can appear. */
+/* Waits for one interval. False: the time is over, or no interface will appear. */
 static bool wait_for_interface(const Sysfs *fs, const Step *s, unsigned attempts) {
         const struct timespec interval = { .tv_nsec = INTERFACE_POLL_MSEC * 1000000 };
 
@@ -195,7 +197,7 @@ static int run_save_vf_state(const Run *run, const Step *s) {
         VfAttributes *found = &step_result(run, s)->found;
         int r = step_read_attributes(run, s, found);
 
-        /* A dangling virtfn link is not a VF that can be given attributes. */
+        /* -ENODEV: the link virtfnN leads to no VF, so there are no attributes to save. */
         if (r == -ENODEV)
                 return 0;
         return r < 0 ? r : found->set != 0;
@@ -217,12 +219,12 @@ static int make_region(const Run *run, const Step *s) {
         return region_make(run->fs, &s->memory.region, s->memory.group);
 }
 
-/* Also the undo of make_region(): the run has just created the region, so no guest uses it yet. */
+/* Frees a region. Also undoes make_region(): a region that this run has created has no guest yet. */
 static int remove_region(const Run *run, const Step *s) {
         return region_remove(run->fs, &s->memory.region);
 }
 
-/* Time for one call of Fabric Manager. */
+/* Time limit of one call of Fabric Manager. */
 #define FABRIC_USEC 20000000U
 
 static int set_partition(const Step *s, bool active) {
@@ -233,10 +235,8 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
         return set_partition(s, s->kind == STEP_ACTIVATE);
 }
 
-/*
- * A Fabric Manager that does not run, or is not ready, has no active partitions, or asks for them when it starts. One
- * with another version or other partitions refused the step too.
- */
+/* Ignores errors that leave no partition active: Fabric Manager does not run, or will ask for the active partitions
+ * when it starts. Other versions or partitions have refused the step before. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

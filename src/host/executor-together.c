@@ -14,7 +14,7 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* The time (CLOCK_MONOTONIC, microseconds) when 1/part of the timeout of the job has passed from now. */
+/* Returns the time when 1/part of the job's time, counted from now, has passed: CLOCK_MONOTONIC, microseconds. */
 static uint64_t job_deadline(const Run *run, unsigned part) {
         return clock_usec(CLOCK_MONOTONIC) + run->steps->timeout_sec * UINT64_C(1000000) / part;
 }
@@ -49,8 +49,7 @@ int run_stop_service(const Run *run, const Step *s) {
         return state->use != UNIT_UNUSED ? root_stop_unit(s->service, state->stop_by) : 0;
 }
 
-/* All starts together get a quarter of the timeout of the job. After that the job goes on while systemd continues to
- * start the service. */
+/* All starts together may take a quarter of the job's time. Then the job goes on, and systemd continues the start. */
 void service_start(const Run *run, const Step *s, UnitUse use) {
         const StepList *steps = run->steps;
         unsigned part, starts = 0;
@@ -59,7 +58,7 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
 
         for (size_t k = 0; k < steps->n; k++)
                 starts += steps->steps[k].kind == STEP_START_SERVICE;
-        /* One second is enough to queue the start again. */
+        /* The start only has to be queued, as it was before. */
         part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
         r = root_start_unit(s->service, job_deadline(run, part), &asked);
         run_report(run, s,
@@ -67,8 +66,8 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
                               .error = asked && r == -ETIMEDOUT ? 0 : r });
 }
 
-/* Whether the service of the step was used when this list stopped it, or an earlier list did. A list without
- * STEP_STOP_SERVICE for the service follows an earlier list that stopped it. */
+/* Returns whether the service was used before it was stopped, by this list or, if this list has no STEP_STOP_SERVICE
+ * for it, by an earlier one: then it was active. */
 static UnitUse use_before(const Run *run, const Step *start) {
         for (const Step *s = run->steps->steps; s < start; s++)
                 if (s->kind == STEP_STOP_SERVICE && streq(s->service, start->service))
@@ -95,7 +94,7 @@ static bool is_first_clean(const StepList *steps, const Step *s) {
         return true;
 }
 
-/* Counts the commands of the list: one for each pool. */
+/* Returns the number of commands of the list: one for each pool. */
 static unsigned count_commands(const StepList *steps) {
         unsigned n = 0;
 
@@ -104,7 +103,7 @@ static unsigned count_commands(const StepList *steps) {
         return n;
 }
 
-/* Cleans the devices of the n steps, and notes the result for each. */
+/* Cleans the devices of n steps with one command, and notes the result in each step. */
 static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
         _cleanup_free_ PciAddress *devices = calloc(n, sizeof(*devices));
         int status = 0, r;
@@ -114,7 +113,7 @@ static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
         for (size_t k = 0; k < n; k++)
                 devices[k] = steps[k]->device;
         r = root_clean(steps[0]->clean.pool, devices, n, job_deadline(run, 2 * count_commands(run->steps)), &status);
-        /* One device that has left its pool is no reason to leave the others as they are. */
+        /* A device may have left its pool. Clean the others without it. */
         if (r == -EPERM && n > 1)
                 return clean_devices(run, steps, 1);
         for (size_t k = 0; k < n; k++) {
@@ -142,16 +141,16 @@ int run_clean(const Run *run, const Step *s) {
         return clean_devices(run, steps, n);
 }
 
-/* The driver initializes a GPU that no process has open, which takes seconds. */
+/* Time limit for each GPU: the driver takes seconds to initialize a GPU that no process has open. */
 #define GPU_USEC 20000000U
 
-/* Returns 0: a failure is logged by passthroughd-root. */
+/* Turns on persistence mode. passthroughd-root logs a failure, which ends nothing. */
 int run_persistence(const Run *run _unused_, const Step *s) {
         (void) root_set_persistence(s->device, clock_usec(CLOCK_MONOTONIC) + GPU_USEC);
         return 0;
 }
 
-/* A GPU in persistence mode is initialized. */
+/* Time limit for each GPU in persistence mode, which is initialized already. */
 #define PERSISTENCE_USEC 3000000U
 
 /*
@@ -169,8 +168,8 @@ static bool may_be_persistent(const Sysfs *fs, const Step *s) {
 
 typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 
-/* Asks passthroughd-root, which cannot answer while it waits for the kernel: then the driver does not answer for the
- * first of the GPUs, as far as is known. After a GPU for which it does not answer, no other is asked about. */
+/* Asks passthroughd-root about GPUs. It cannot answer while the driver hangs: then the first of the GPUs gets
+ * -ETIMEDOUT. No further GPU is asked about after one for which the driver hangs. */
 static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
         size_t part;
 
@@ -188,7 +187,7 @@ static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size
         }
 }
 
-/* GPUs of steps of the list, to be asked about together. */
+/* GPUs of several steps, for one question. */
 typedef struct Gpus {
         PciAddress *devices;
         const Step **steps;
@@ -237,7 +236,7 @@ int report_persistent_gpus(const Run *run) {
         return any;
 }
 
-/* Asks about the GPUs of this step and all STEP_CHECK_GPU after it. */
+/* Checks the GPU of this step, and with the same question those of all later STEP_CHECK_GPU. */
 int run_check_gpu(const Run *run, const Step *s) {
         const Step *const end = run->steps->steps + run->steps->n;
         _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
@@ -254,17 +253,17 @@ int run_check_gpu(const Run *run, const Step *s) {
                 StepResult *done = step_result(run, gpus.steps[k]);
 
                 done->shared = true;
-                /* An error without a cause tells nothing about the GPU. It is in the log of passthroughd-root. */
+                /* A result without a cause says nothing about the GPU. passthroughd-root has logged it. */
                 done->result = step_cause(gpus.steps[k], gpus.results[k]) ? gpus.results[k] : 0;
         }
         return step_result(run, s)->result;
 }
 
-/* The VFs of one PF; one step each. */
+/* VFs of one PF. Each is that of a step. */
 typedef struct Identities {
         const Run *run;
         const VfChange *first;
-        const Step *step; /* of first */
+        const Step *step; /* the step of *first */
 } Identities;
 
 static void report_identity(const VfChange *c, VfMoment moment, void *userdata) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* What a process of a run does: looks at the present state, runs steps in order, undoes them. */
+/* What each process of a run does: reports the present state, runs steps in order, and undoes them. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* Whether the device of the step, or the GPU of a slot, was removed, or the VF whose attributes the step sets. */
+/* Returns true when the device of the step was removed (for a slot: its GPU), or the VF that gets attributes. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
@@ -47,7 +47,7 @@ void run_begin(const Run *run, const Step *s, Doing doing) {
                 [DOING_STEP] = REPORT_STEP, [DOING_READ] = REPORT_READING, [DOING_UNDO] = REPORT_UNDO
         };
 
-        /* First, so that the process that watches never applies the limit of this step to the time of the last one. */
+        /* Set the time first: the watching process must not apply this step's limit to the begin of the last step. */
         run->at->since = clock_usec(CLOCK_MONOTONIC);
         run->at->step = (uint32_t) (s - run->steps->steps);
         run->at->doing = doing;
@@ -60,7 +60,7 @@ static bool is_of_part(const Run *run, const Part *part, size_t i) {
         return !run->given_up[s->chain] && (part->chain == ALL_CHAINS || s->chain == part->chain);
 }
 
-/* A step that runs alone has a device whose chain was given up: a process may still be at work on the device. */
+/* Returns true when the chain of the step's device was given up: a process may still work on the device. */
 static bool has_given_up_device(const Run *run, const Step *s) {
         for (size_t i = 0; s->chain == 0 && step_has_device(s) && i < run->steps->n; i++)
                 if (run->given_up[run->steps->steps[i].chain] &&
@@ -86,11 +86,11 @@ LaneEnd run_backward(const Run *run, const Part *part) {
                         continue;
                 run_begin(run, s, DOING_UNDO);
                 r = step_actions[s->kind].undo(run, s);
-                /* Nothing is left to undo for a device that was removed. */
+                /* A removed device needs no undo. */
                 if (r >= 0 || is_gone(run->fs, s))
                         continue;
                 run_report(run, s, (Report) { .kind = REPORT_UNDO_FAILED, .error = r });
-                /* The guest may still have the device, so it must stay bound to its VFIO driver. */
+                /* The guest may still have the device, so it must keep its VFIO driver. */
                 if (s->kind == STEP_PLUG)
                         return LANE_KEPT;
                 result = LANE_NOT_UNDONE;
@@ -98,7 +98,7 @@ LaneEnd run_backward(const Run *run, const Part *part) {
         return result;
 }
 
-/* Reports before the undo, because the undo may remove the representor. Some steps have reported their own failure. */
+/* Reports a failed step, unless it has reported itself. Call it before the undo, which may remove the representor. */
 static void report_failed(const Run *run, const Step *s, int error) {
         const StepResult *done = step_result(run, s);
         Report failed = { .kind = REPORT_FAILED, .error = error, .found = done->found };
@@ -107,14 +107,14 @@ static void report_failed(const Run *run, const Step *s, int error) {
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
                 failed.switchdev = eswitch_find_representor(run->fs, s->device, s->vf.index, failed.representor);
-                /* The representor may be in another network namespace. */
+                /* No representor found: it may be in another network namespace. Ask for the mode. */
                 if (!failed.switchdev)
                         (void) eswitch_ask(s->device, &failed.switchdev);
         }
         run_report(run, s, failed);
 }
 
-/* Returns a negative errno when a device that would be bound is dead, after a report. */
+/* Checks the devices that will be bound. A negative errno: one is dead, which is reported. */
 static int check_before(const Run *run) {
         const StepList *steps = run->steps;
 
@@ -133,8 +133,8 @@ static int check_before(const Run *run) {
         return 0;
 }
 
-/* Reports the attributes of the VFs of the steps. Returns 1 when a PF offers any, 0, or a negative errno after a
- * report. */
+/* Reports the attributes of the VFs that get attributes. 1: a PF offers any; 0: none does; or a negative errno,
+ * reported. */
 static int report_attributes(const Run *run) {
         int any = 0;
 
@@ -146,7 +146,8 @@ static int report_attributes(const Run *run) {
                         continue;
                 run_begin(run, s, DOING_READ);
                 r = step_read_attributes(run, s, &found.found);
-                /* No step has changed anything yet, and reading the next VF would wait as long for an interface. */
+                /* End the run: nothing has changed yet, and each further VF of the PF would wait as long for an
+                 * interface. */
                 if (r == 0 && found.found.set == 0 && s->kind == STEP_ATTRIBUTES)
                         r = -EOPNOTSUPP;
                 if (r < 0) {
@@ -154,15 +155,15 @@ static int report_attributes(const Run *run) {
                         return r;
                 }
                 run_report(run, s, found);
-                /* Of a PF that offers nothing, the step has nothing to give, and an undo has nothing to restore. */
+                /* The PF offers nothing to set, so there will be nothing to restore. */
                 step_result(run, s)->reported = found.found.set == 0 && s->kind == STEP_SUPPORTED_ATTRIBUTES;
                 any |= found.found.set != 0;
         }
         return any;
 }
 
-/* Reports the present state before the first write, so that an undo after a crash knows it. Returns a negative errno
- * when the run cannot start, after a report. */
+/* Reports the present state before the first write, for an undo after a crash. A negative errno, reported, ends the
+ * run. */
 static int report_found(const Run *run) {
         static int (*const reports[])(const Run *run) = { report_active_services, report_persistent_gpus,
                                                           report_attributes };
@@ -197,14 +198,14 @@ void run_report_device_failed(const Run *run, const Step *s, int error) {
         run_report(run, s, r);
 }
 
-/* Runs a step of any kind. */
+/* Runs a step, and notes its result. */
 static int run_step(const Run *run, const Step *s) {
         StepResult *done = step_result(run, s);
         int r = step_actions[s->kind].run(run, s);
 
         if (r > 0)
                 done->changed = true;
-        /* A failure that was reported ends the run. A result of several devices counts for one that is gone, too. */
+        /* A reported failure ends the run. A result for several devices counts, even if one of them is gone. */
         if (r >= 0 || done->reported)
                 return r;
         if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))
@@ -213,7 +214,7 @@ static int run_step(const Run *run, const Step *s) {
         return r;
 }
 
-/* Returns LANE_DONE when the run goes on. */
+/* Runs a step with its reports. LANE_DONE: continue. */
 static LaneEnd run_one(const Run *run, const Step *s) {
         StepResult *done = step_result(run, s);
         int r;
@@ -229,7 +230,7 @@ static LaneEnd run_one(const Run *run, const Step *s) {
                 run_report(run, s, (Report) { .kind = REPORT_LACKING, .error = r });
                 return LANE_LACKING;
         }
-        /* The failure concerns one device only. */
+        /* Only the device has failed: continue without it. */
         if (done->device_failed) {
                 run_report_device_failed(run, s, r);
                 return LANE_DONE;

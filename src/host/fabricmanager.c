@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The structures and functions of libnvfm.so.1. */
+/* Calls NVIDIA's libnvfm.so.1: its structures and functions. */
 
 #include "fabricmanager.h"
 
@@ -18,7 +18,7 @@
 #define FAILED_SWITCHES    12U
 #define FAILED_PORTS       64U
 
-/* The version member of a structure: its size, with the version in the highest byte. */
+/* Value of a structure's version member: its size and, in the highest byte, the version 1. */
 #define STRUCT_VERSION(type) ((uint32_t) sizeof(type) | 1U << 24)
 
 typedef struct ConnectParams {
@@ -80,7 +80,7 @@ struct FabricManager {
         FailedList failed;
 };
 
-/* Converts a result of the library: 0, or one of these negative numbers. */
+/* Converts a result of the library to 0 or one of these errnos, negated. */
 static int fabric_errno(int result) {
         static const int errors[] = {
                 [1] = EINVAL,     [2] = EREMOTEIO, /* [2]: unspecified */
@@ -125,7 +125,7 @@ FabricManager *fabric_manager_close(FabricManager *f) {
         return NULL;
 }
 
-/* Without an answer of Fabric Manager, the library reports an invalid connection or a timeout. */
+/* When Fabric Manager does not answer, the library returns an invalid connection or a timeout. */
 static int connect_to(FabricManager *f, const char *address) {
         ConnectParams params = { .version = STRUCT_VERSION(ConnectParams),
                                  .timeout_msec = CONNECT_MSEC,
@@ -161,7 +161,7 @@ static int read_partitions(FabricManager *f) {
         return fabric_errno(f->list(f->handle, &f->partitions));
 }
 
-/* Returns the partition with this id among those that were read, or NULL. */
+/* Returns the partition with this id, as read last; NULL: there is none. */
 static const ManagerPartition *find_partition(const FabricManager *f, unsigned id) {
         for (size_t i = 0; i < MIN(f->partitions.n, MANAGER_PARTITIONS); i++)
                 if (f->partitions.partitions[i].id == id)

@@ -16,9 +16,9 @@
 #define SYSTEM_URI "qemu:///system"
 #define SOCKETS    "run/libvirt"
 
-#define ANSWER_TIMEOUT_SEC 30U /* time to connect, and to answer a request */
+#define ANSWER_TIMEOUT_SEC 30U /* for the connection, and for each answer */
 #define DELAY_MAX_SEC      256U
-#define RECORDS_MAX        64U /* most records in one turn of the loop */
+#define RECORDS_MAX        64U /* the most records that one turn of the loop handles */
 
 struct GuestClient {
         sd_event *event;
@@ -27,14 +27,14 @@ struct GuestClient {
         GuestsChanged changed;
         void *userdata;
         GuestList list;
-        uint64_t asked, answered; /* numbers of requests and of answers; an answer ends with "complete" */
+        uint64_t asked, answered; /* numbers of the last request and of the last complete answer */
         char *unknown;
-        unsigned delay;       /* seconds until the next start */
-        bool dirty;           /* the list has changed since changed() was called */
-        bool expected;        /* libvirt must answer in time */
-        bool ended;           /* the process was killed or closed its socket, and has not exited yet */
-        bool waits_in_parent; /* run/libvirt does not exist, so its parent is watched */
-        int fd;               /* the socket pair; -1 while no process runs */
+        unsigned delay;       /* seconds before the process is started again */
+        bool dirty;           /* the list has changed since the last call of changed() */
+        bool expected;        /* guest_client_expect() was called: libvirt must answer in time */
+        bool ended;           /* the process was killed or has closed its socket, but has not exited yet */
+        bool waits_in_parent; /* run/libvirt is missing, so its parent is watched for it */
+        int fd;               /* our end of the socket pair; -1: no process */
         ChildWatch child;
         sd_event_source *io, *timer, *sockets;
 };
@@ -69,7 +69,7 @@ static void set_unknown(GuestClient *c, const char *reason) {
                 c->changed(c->userdata);
 }
 
-/* Kills the process, which is started again after its exit. */
+/* Kills the process, and notes why. It is started again after its exit. */
 static void end_process(GuestClient *c, const char *reason) {
         child_watch_kill(&c->child);
         c->io = sd_event_source_disable_unref(c->io);
@@ -112,7 +112,7 @@ static void apply(GuestClient *c, int kind) {
         case -ECONNRESET:
                 return end_process(c, VALIDATION_PROGRAM " has ended.");
         default:
-                /* A record of an incomplete first list is no change. */
+                /* While the first list is incomplete, nothing is known, so nothing has changed. */
                 c->dirty = !c->unknown;
         }
 }
@@ -139,7 +139,7 @@ static int on_record(sd_event_source *source, int fd, uint32_t revents, void *us
 static int on_program_exit(sd_event_source *source, const siginfo_t *info, void *userdata) {
         GuestClient *c = userdata;
 
-        /* The last records of the process may have the reason. */
+        /* The process's last records may say why it ended. */
         if (!c->ended)
                 (void) on_record(c->io, c->fd, 0, c);
         if (!c->ended)
@@ -199,7 +199,7 @@ static bool has_socket(const GuestClient *c) {
         return false;
 }
 
-/* Starts the process unless it runs or libvirt has no socket. */
+/* Starts the process, if none runs and libvirt's socket exists. */
 static void start_process(GuestClient *c) {
         int r;
 
@@ -210,7 +210,7 @@ static void start_process(GuestClient *c) {
                 return set_unknown(c, GUEST_CLIENT_WAITS);
         r = spawn(c);
         if (r >= 0) {
-                c->asked++; /* a new process lists the guests once without a request */
+                c->asked++; /* a new process lists the guests unasked */
                 if (c->expected)
                         set_timer(c, ANSWER_TIMEOUT_SEC);
                 return;
@@ -224,7 +224,7 @@ static void start_process(GuestClient *c) {
 
 static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata);
 
-/* Watches the directory of libvirt's sockets, or the parent in which it will be created. */
+/* Watches for libvirt's socket in its directory; if that is missing, watches the parent. */
 static int watch(GuestClient *c) {
         static const char *const directories[] = { SOCKETS, "run" };
         int r = -ENOENT;
@@ -239,7 +239,7 @@ static int watch(GuestClient *c) {
                          : -ENOMEM;
                 c->waits_in_parent = i > 0;
         }
-        return r == -ENOENT ? 0 : r; /* without run/, only requests check for libvirt again */
+        return r == -ENOENT ? 0 : r; /* no run/ either: the next request looks again */
 }
 
 static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -257,10 +257,10 @@ uint64_t guest_client_ask(GuestClient *c) {
 
         if (!c->child.exit)
                 start_process(c);
-        /* There is no process, or it ends, or its first list is incomplete. */
+        /* No process runs, or its first list is on its way. */
         if (c->unknown || wire_send(c->fd, GUEST_RECORD_LIST, NULL, 0) < 0)
                 return 0;
-        /* The deadline of an earlier request stays. */
+        /* A running timer, that of an earlier request, stays. */
         if (sd_event_source_get_enabled(c->timer, &waits) >= 0 && waits == SD_EVENT_OFF)
                 set_timer(c, ANSWER_TIMEOUT_SEC);
         return ++c->asked;

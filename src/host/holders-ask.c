@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Both sides of the question to passthroughd-holders. */
+/* Asks and answers the question to passthroughd-holders. */
 
 #include <errno.h>
 #include <poll.h>
@@ -11,17 +11,18 @@
 #define NODES_MAX    65536U
 #define IGNORED_MAX  65536U
 #define PATIENCE_SEC (HOLDER_ANSWER_USEC / 1000000U + 1U)
-/* Up to 64 processes of a job ask at the same time, and the service may have to start. */
+/* For processes that may block: up to 64 processes of a job ask at the same time, and systemd may have to start the
+ * service. */
 #define PATIENT_SEC  (4U * PATIENCE_SEC)
 
-/* A question. The arrays of nodes and of ignored units follow in the message. */
+/* Head of a question. Nodes and ignored units follow in the message. */
 typedef struct Question {
         uint64_t n_nodes, n_ignored;
 } Question;
 #define QUESTION_SIZE(n_nodes, n_ignored)                                                                              \
         (sizeof(Question) + (n_nodes) * sizeof(HolderNode) + (n_ignored) * sizeof(HolderIgnored))
 
-/* An answer. The code of the message is the result of holder_search(). */
+/* An answer. The code of its message is what holder_search() returned. */
 typedef struct Answer {
         uint64_t node;
         Holder holder;
@@ -29,11 +30,11 @@ typedef struct Answer {
 
 static const char *socket_path;
 static unsigned patience_sec = PATIENCE_SEC;
-/* The connection of an unanswered question, and the process that opened it. Child processes close inherited
+/* Connection of a question that has no answer yet, and the process that asked. A child closes it like all inherited
  * descriptors. */
 static int unanswered = -1;
 static pid_t unanswered_pid;
-/* The service did not answer the last question, and a warning was logged. */
+/* A warning was logged that the service did not answer, and it has not answered since. */
 static bool is_silent;
 
 void holders_use_socket(const char *path) {
@@ -44,7 +45,8 @@ void holders_may_block(void) {
         patience_sec = PATIENT_SEC;
 }
 
-/* Returns whether a question is still unanswered. A closed connection is an answer: the next question shows more. */
+/* Returns true while the question has no answer. A closed connection is no answer but ends the wait: the next question
+ * will tell. */
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 
@@ -73,7 +75,7 @@ static int exchange_question(int fd, const HolderNodes *nodes, WireMessage *ret)
                        : -EBADMSG;
 }
 
-/* Copies the members that holder_search() sets. The caller of holder_ask() sets the others. */
+/* Copies what holder_search() sets. The caller of holder_ask() sets the other members. */
 static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *ret) {
         *ret = (Holder) { .device = nodes->nodes[answer->node].device,
                           .pid = answer->holder.pid,
@@ -112,7 +114,7 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         return m.code;
 }
 
-/* nodes: arrays within the message. */
+/* Reads the nodes and units of a question; they point into the message. 0 or a negative errno. */
 static int read_question(const WireMessage *m, HolderNodes *nodes) {
         Question *q = m->data;
 

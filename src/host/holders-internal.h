@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * Interface between the files that find holders: the device nodes of a device, and uses by the host without a process.
- */
+/* Functions between the files that find holders: device nodes of a device, and uses by the host without a process. */
 
 #include "host/holders.h"
 
 #define HOLDER_NODE_NAME_MAX 64U
 
-/* A part of a device: a VF or a mediated device. */
+/* A part of a device, which has users of its own: a VF or a mediated device. */
 typedef struct HolderPart {
         size_t device;
         bool is_vf;
         PciAddress vf;
-        char uuid[HOLDER_NODE_NAME_MAX]; /* name of the mediated device in sysfs */
+        char uuid[HOLDER_NODE_NAME_MAX]; /* UUID of a mediated device; "": the part is a VF */
 } HolderPart;
 
 #define HOLDER_NO_PART SIZE_MAX
 
 typedef struct HolderNode {
-        char name[HOLDER_NODE_NAME_MAX]; /* end of the path below some dev/: "vfio/12", "nvidia0", "card1" */
+        char name[HOLDER_NODE_NAME_MAX]; /* path below a dev/: "vfio/12", "nvidia0", "card1" */
         size_t device;                   /* index in the queries */
         size_t part;                     /* index in HolderNodes.parts; HOLDER_NO_PART: the device itself */
-        /* Booleans, but not of type bool: the values come from a socket and may be invalid for bool. */
+        /* true or false. No bool: the values come from a socket, which may send other numbers. */
         uint8_t has_number, is_block;
-        uint8_t any_gpu; /* N of /dev/nvidiaN is unknown, so the node stands for all N */
+        uint8_t any_gpu; /* N of /dev/nvidiaN is unknown: any N counts */
         unsigned major, minor;
 } HolderNode;
 
-/* A unit whose processes do not count as users of a device. */
+/* A unit whose processes do not count as holders of a device. */
 typedef struct HolderIgnored {
         size_t device; /* index in the queries */
         char unit[HOLDER_UNIT_MAX];
@@ -42,7 +40,7 @@ typedef struct HolderNodes {
         size_t n_parts;
         HolderIgnored *ignored;
         size_t n_ignored;
-        bool nvidia_was_read, nvidia_is_closed; /* nvidia_is_closed() of host/nvidia.h, called for the first GPU */
+        bool nvidia_was_read, nvidia_is_closed; /* nvidia_is_closed(), which is called once, for the first GPU */
 } HolderNodes;
 
 void holder_nodes_done(HolderNodes *nodes);
@@ -66,10 +64,10 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) _prin
 int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
                   size_t *ret_node);
 
-/* Calls holder_search() for the proc of the root, with HOLDER_LOOK_USEC. */
+/* Calls holder_search() on proc/ below the root, with HOLDER_LOOK_USEC. */
 int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
-/* Asks passthroughd-holders if holders_use_socket() was called. Otherwise calls holder_search_root(). */
+/* Asks passthroughd-holders; without holders_use_socket(), calls holder_search_root() instead. */
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
 /* Writes the name of the unit or container in the text of proc/PID/cgroup, such as "nvidia-persistenced.service" or

@@ -15,7 +15,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* A storage adapter with its disks has thousands of directories. */
+/* Limits of a walk. A storage adapter with its disks has thousands of directories. */
 #define DIRECTORIES_MAX 65536U
 #define ENTRIES_MAX     65536U
 #define DEPTH_MAX       24U
@@ -38,8 +38,8 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) {
         return 1;
 }
 
-/* A file of proc/net with one route or address per line. at: index of the word with the interface. scope: index of the
- * word with the address's scope, or 0. Link-local addresses do not count. */
+/* A file of proc/net with a route or an address in each line. at: index of the word with the interface. scope: index of
+ * the word with the scope, by which link-local addresses are skipped; 0: none. */
 typedef struct AddressFile {
         const char *path;
         size_t at, scope;
@@ -124,7 +124,7 @@ static int visit_interface(const Sysfs *fs, bool is_vf, int net_fd, const char *
 static int check_interfaces(const Sysfs *fs, bool is_vf, int net_fd, char **names, size_t n, Holder *ret) {
         int r = 0;
 
-        /* An empty directory net means that the interface is in another network namespace. */
+        /* The directory net is empty when the interface is in another network namespace. */
         if (n == 0)
                 return holder_found(ret, "Stop the container that has the interface.",
                                     "the host: its interface is in another network namespace");
@@ -137,10 +137,10 @@ typedef struct Walk {
         const Sysfs *fs;
         const HolderQuery *query;
         size_t device;
-        size_t part; /* part where the walk is; HOLDER_NO_PART: none */
+        size_t part; /* the part in which the walk is; HOLDER_NO_PART: none */
         HolderNodes *nodes;
         Holder *holder;
-        unsigned left; /* number of directories that may still be read */
+        unsigned left; /* how many directories may still be read */
 } Walk;
 
 void holder_nodes_done(HolderNodes *nodes) {
@@ -149,7 +149,7 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->ignored);
 }
 
-/* Returns whether nodes at this point of the walk count: always in a part, else unless the query excludes them. */
+/* Returns true when nodes found here count: those of parts always, others unless the query leaves them out. */
 static bool is_counted(const Walk *w) {
         return w->part != HOLDER_NO_PART || (!w->query->only_parts && !w->query->is_locked);
 }
@@ -170,12 +170,12 @@ static HolderNode *add_node(Walk *w, const char *format, ...) {
         return node;
 }
 
-/* text: an attribute dev, "195:0". */
+/* Sets the device number of a node from an attribute dev, "195:0". */
 static void set_number(HolderNode *node, const char *text) {
         node->has_number = sscanf(text, "%u:%u", &node->major, &node->minor) == 2;
 }
 
-/* Adds a node. path: the sysfs attribute that has its device number. */
+/* Adds a node. path: the sysfs attribute with its device number. 0 or -ENOMEM. */
 static int add_numbered(Walk *w, const char *name, const char *path) {
         HolderNode *node = add_node(w, "%s", name);
         char text[64];
@@ -185,7 +185,7 @@ static int add_numbered(Walk *w, const char *name, const char *path) {
         return node ? 0 : -ENOMEM;
 }
 
-/* Adds the VFIO node of an IOMMU group. */
+/* Adds the node /dev/vfio/GROUP. 0 or -ENOMEM. */
 static int add_group(Walk *w, const char *group) {
         char name[HOLDER_NODE_NAME_MAX], path[64];
 
@@ -194,7 +194,7 @@ static int add_group(Walk *w, const char *group) {
         return add_numbered(w, name, path);
 }
 
-/* Adds a part, which the walk enters. */
+/* Adds a part and makes it the one in which the walk is. 0 or a negative errno. */
 static int enter_part(Walk *w, const HolderPart *part) {
         HolderNodes *nodes = w->nodes;
 
@@ -226,7 +226,8 @@ static int visit_node(Walk *w, int fd, const char *name) {
         return 0;
 }
 
-/* Returns whether to skip a directory: it has no nodes, or is another PCI function, which has a walk of its own. */
+/* Returns true when the walk need not enter the directory: it has no nodes, or is another PCI function with its own
+ * walk. */
 static bool is_skipped(const char *name) {
         static const char *const skipped[] = { "power", "statistics", "queues", "msi_irqs", "slaves" };
         PciAddress address;
@@ -248,7 +249,7 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Checks the directories net and holders for uses by the host. Uses of a part do not count: they end with the part. */
+/* Checks a directory net or holders for use by the host. In a part such use does not count: it ends with the part. */
 static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
@@ -261,7 +262,7 @@ static int check_use(Walk *w, int fd, const char *name, const char *above, char 
         return 0;
 }
 
-/* Enters a mediated device. Below a PCI function, only mediated devices have an IOMMU group. */
+/* Enters a mediated device as a part. Below a PCI function only mediated devices have a link iommu_group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];
@@ -276,7 +277,7 @@ static int visit_mediated(Walk *w, int fd, const char *name) {
         return r < 0 ? r : add_group(w, group);
 }
 
-/* above: name of the parent directory. Links are not followed, because they lead to other devices. */
+/* Walks a directory and those below it. above: name of its parent. Follows no links, which lead to other devices. */
 static int walk(Walk *w, int parent_fd, const char *name, const char *above, unsigned depth) {
         _cleanup_close_ int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
         size_t outer = w->part, n = 0;
@@ -299,7 +300,7 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         return r;
 }
 
-/* Walks through the NVMe subsystem of a controller, which has the disks when controllers share a namespace. */
+/* Walks the NVMe subsystem of a controller: it has the disks when several controllers share a namespace. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -335,7 +336,7 @@ static int walk_controllers(Walk *w, int dir_fd) {
         return r;
 }
 
-/* Adds /dev/nvidiaN. Only the driver knows N: sysfs does not have it. */
+/* Adds /dev/nvidiaN. Only the driver knows N; sysfs does not show it. */
 static int add_nvidia(Walk *w) {
         uint32_t minor = w->query->nvidia_minor;
         bool known = minor != NVIDIA_MINOR_UNKNOWN;
@@ -350,7 +351,7 @@ static int add_nvidia(Walk *w) {
         return 0;
 }
 
-/* Walks through the directory of a PCI function. */
+/* Walks the directory of a PCI function. */
 static int walk_device(Walk *w, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, ""), O_RDONLY | O_DIRECTORY);
         int r;
@@ -361,8 +362,8 @@ static int walk_device(Walk *w, PciAddress address) {
         return r == 0 && is_counted(w) ? walk_controllers(w, fd) : r;
 }
 
-/* Returns whether an open file of the node has a reference to nvidia_drm. Nodes of other modules, such as an I2C bus,
- * may have none. */
+/* Returns true for a DRM node: an open file of it has a reference to nvidia_drm. Nodes of other modules, such as an I2C
+ * bus, need not. */
 static bool is_drm_node(const HolderNode *node) {
         static const char *const prefixes[] = { "card", "render" };
 
@@ -372,7 +373,7 @@ static bool is_drm_node(const HolderNode *node) {
         return false;
 }
 
-/* Drops the DRM nodes from first on: the reference counts of the modules say that no process has them open. */
+/* Removes the DRM nodes of the device itself from index first on: by the modules' reference counts, none is open. */
 static void drop_drm_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
         size_t n = first;
@@ -383,7 +384,7 @@ static void drop_drm_nodes(Walk *w, size_t first) {
         nodes->n = n;
 }
 
-/* first: index of the GPU's first node. */
+/* Completes the nodes of a GPU of NVIDIA's driver. first: index of the GPU's first node. */
 static int find_nvidia_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
 
@@ -408,7 +409,7 @@ static int find_host_nodes(Walk *w) {
         return r;
 }
 
-/* Adds the character device of a function, which guests with iommufd open. */
+/* Adds /dev/vfio/devices/vfioN of a function, which guests with iommufd open. */
 static int find_vfio_cdevs(Walk *w, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(w->fs, PCI_PATH(address, "vfio-dev"), O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -416,7 +417,7 @@ static int find_vfio_cdevs(Walk *w, PciAddress address) {
         int r;
 
         if (fd == -ENOENT)
-                return 0; /* no VFIO driver, or a kernel without such nodes */
+                return 0; /* the device has no VFIO driver, or the kernel no such nodes */
         r = fd < 0 ? fd : list_dir_at(fd, ".", VFIO_DEVS_MAX, &names, &n);
         if (r < 0)
                 return r;
@@ -441,7 +442,7 @@ static int find_vfio_nodes(Walk *w) {
         return r < 0 ? r : find_vfio_cdevs(w, w->query->address);
 }
 
-/* Adds a VF as a part and finds its nodes, for any driver. */
+/* Adds a VF as a part, with its nodes, whichever driver it has. */
 static int find_vf_nodes(Walk *w, PciAddress vf) {
         char group[NAME_MAX + 1];
         int r = enter_part(w, &(HolderPart) { .device = w->device, .is_vf = true, .vf = vf });
@@ -453,7 +454,7 @@ static int find_vf_nodes(Walk *w, PciAddress vf) {
         return r < 0 ? r : walk_device(w, vf);
 }
 
-/* Finds the nodes of the present VFs of a PF. */
+/* Adds all VFs of a PF as parts, with their nodes. */
 static int find_vfs(Walk *w) {
         int r = 0;
 

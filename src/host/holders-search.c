@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches the open files of all processes by the links in proc/PID/fd. Names a process's service, session or container
- * by its control group. */
+/* Searches the open files of all processes by their links in proc/PID/fd. Names a process by its control group:
+ * service, session or container. */
 
 #include <ctype.h>
 #include <dirent.h>
@@ -16,17 +16,17 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Bytes to read of proc/PID/cgroup. */
+/* Bytes of proc/PID/cgroup that are read. */
 #define CGROUPS_MAX 8192U
 
-/* Descriptors between two looks at the clocks: the clock of CPU time costs a system call. */
+/* Look at the clocks once for so many descriptors: the clock of CPU time costs a system call. */
 #define LOOK_AT_CLOCKS 16U
 
-/* Digits of a container ID, in full and as users see it. */
+/* Length of a container ID, in full and as users see it. */
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
 
-/* Names of control groups by container engine: PREFIX, ID and ".scope"; or the ID alone, in the top group PREFIX. */
+/* How container engines name control groups: PREFIX, ID and ".scope"; or just the ID, in the top group PREFIX. */
 static const struct {
         const char *prefix, *name;
 } containers[] = {
@@ -43,7 +43,7 @@ static bool is_container_id(const char *s) {
         return s[CONTAINER_ID_LENGTH] == '\0' || streq(s + CONTAINER_ID_LENGTH, ".scope");
 }
 
-/* first: the topmost control group; component: the group to check. */
+/* Names the container if the control group component is one. first: the topmost group. False: it is none. */
 static bool find_container(const char *first, const char *component, char *buf, size_t size) {
         for (size_t i = 0; i < ELEMENTSOF(containers); i++) {
                 const char *prefix = containers[i].prefix;
@@ -59,7 +59,7 @@ static bool find_container(const char *first, const char *component, char *buf, 
         return false;
 }
 
-/* Returns whether a group has a name that systemd allows for units. Delegated groups can have any name. */
+/* Returns true when the group's name is a valid unit name. Groups below a unit with delegation may have any name. */
 static bool is_unit(const char *component) {
         static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
         const char *dot = strrchr(component, '.');
@@ -68,7 +68,7 @@ static bool is_unit(const char *component) {
                strspn(component, allowed) == strlen(component);
 }
 
-/* A container takes precedence over its unit, and the innermost unit over outer ones. */
+/* Names the container of a control group; without one, its innermost unit. */
 static void name_group(char *path, char *buf, size_t size) {
         const char *first = NULL, *unit = NULL, *user = NULL;
         char *component;
@@ -88,7 +88,7 @@ static void name_group(char *path, char *buf, size_t size) {
                 (void) snprintf(buf, size, "%s%s%s", unit, user ? " of " : "", user ? user : "");
 }
 
-/* Reads the line "0::/system.slice/x.service", or "1:name=systemd:/system.slice/x.service" of cgroup v1. */
+/* Takes the line of cgroup v2, "0::/system.slice/x.service", or of v1, "1:name=systemd:/system.slice/x.service". */
 void holder_unit(const char *cgroups, char *buf, size_t size) {
         _cleanup_free_ char *copy = strdup(cgroups);
         char *line, *rest = copy;
@@ -119,14 +119,15 @@ void holder_unit_of_process(int pid, char *buf, size_t size) {
 typedef struct Search {
         const Sysfs *fs;
         const HolderNodes *nodes;
-        const char *unit; /* set in a second search of a process: nodes whose query ignores this unit are skipped */
+        const char
+                *unit; /* unit of the process, set when it is searched again: skip nodes whose query ignores the unit */
         bool by_number;
-        bool counts;        /* the kernel shows the number of a process's descriptors */
-        unsigned long seen; /* number of descriptors so far */
-        uint64_t end;       /* deadline by CLOCK_MONOTONIC, microseconds */
-        uint64_t end_cpu;   /* deadline by the thread's CPU time, microseconds */
+        bool counts;        /* the size of PID/fd is the number of descriptors */
+        unsigned long seen; /* descriptors that were looked at */
+        uint64_t end;       /* latest end: CLOCK_MONOTONIC, microseconds */
+        uint64_t end_cpu;   /* latest end: CPU time of the thread, microseconds */
         Holder *holder;
-        const HolderNode *found; /* the node that the holder has open */
+        const HolderNode *found; /* the node that the first holder has open */
 } Search;
 
 static bool is_gpu_name(const char *name) {
@@ -136,7 +137,7 @@ static bool is_gpu_name(const char *name) {
                parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
-/* Compares the end of the path: the part before dev/ depends on the process's root directory. */
+/* Returns true when target ends with "/dev/" and the name of the node: what precedes depends on the process's root. */
 static bool has_name(const HolderNode *node, const char *target, size_t length) {
         size_t n = strlen(node->name);
 
@@ -152,7 +153,7 @@ static bool has_number(const HolderNode *node, const struct statx *st) {
         return node->any_gpu ? st->stx_rdev_minor <= NVIDIA_MINOR_LAST : node->minor == st->stx_rdev_minor;
 }
 
-/* Returns whether the query of the node ignores the unit. */
+/* Returns true when the query of the node ignores the unit. */
 static bool is_ignored(const Search *s, const HolderNode *node, const char *unit) {
         for (size_t i = 0; i < s->nodes->n_ignored; i++)
                 if (s->nodes->ignored[i].device == node->device && streq(s->nodes->ignored[i].unit, unit))
@@ -160,8 +161,7 @@ static bool is_ignored(const Search *s, const HolderNode *node, const char *unit
         return false;
 }
 
-/* Returns whether the node is searched for. After the first holder, only nodes of the same device are, to count its
- * other holders. */
+/* Returns true when the node is searched for: after the first holder, only nodes of its device are. */
 static bool is_wanted(const Search *s, const HolderNode *node) {
         return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
 }
@@ -180,7 +180,7 @@ static const HolderNode *find_by_number(const Search *s, const struct statx *st)
         return NULL;
 }
 
-/* Returns whether the process exited or closed the descriptor. */
+/* Returns true when the error means that the process exited or closed the descriptor. */
 static bool is_gone(int error) {
         return error == ENOENT || error == ESRCH;
 }
@@ -207,14 +207,16 @@ static const HolderNode *find_node(const Search *s, int dir_fd, const char *desc
         return find_by_number(s, &st) ?: (named && !named->has_number ? named : NULL);
 }
 
-/* Lists a directory of proc. opendir() would take two more system calls for each process, and memory. */
+/*
+ * Entries of a directory of proc, by getdents64(): opendir() would cost two more system calls, and memory, per process.
+ */
 typedef struct Listing {
         int fd;
         ssize_t size, at;
         char buf[LISTING_SIZE] __attribute__((aligned(8)));
 } Listing;
 
-/* Returns 1 with *ret, which is valid until the next call; 0 at the end; or a negative errno. */
+/* Sets *ret to the next name, valid until the next call. Returns 1, 0 at the end, or a negative errno. */
 static int listing_next(Listing *l, const char **ret) {
         const struct dirent64 *e;
 
@@ -259,7 +261,7 @@ static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
         return r == 0 || is_gone(-r) ? error : r;
 }
 
-/* path: PID/fd or PID/task/TID/fd. */
+/* Searches a directory of descriptors. path: PID/fd or PID/task/TID/fd. */
 static int search_directory(Search *s, int proc_fd, const char *path, const HolderNode **ret) {
         _cleanup_close_ int fd = openat(proc_fd, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
@@ -336,7 +338,7 @@ static void fill_holder(const Sysfs *fs, int proc_fd, const char *pid, Holder *h
         read_unit(fs, proc_fd, pid, h->unit);
 }
 
-/* Searches for nodes whose query does not ignore the unit: a process may have the nodes of several devices. */
+/* Searches a process again, for nodes whose query does not ignore its unit: it may have nodes of several. */
 static int search_not_ignored(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         char unit[HOLDER_UNIT_MAX];
         int r = 1;
@@ -375,7 +377,7 @@ static int search_entry(Search *s, int proc_fd, const char *name) {
         return 0;
 }
 
-/* A found holder takes precedence over an error with another process. */
+/* A holder that was found counts more than an error with another process. */
 int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
                   size_t *ret_node) {
         Search s = { .fs = fs,
@@ -390,7 +392,7 @@ int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool b
         int error = 0, r = 0;
 
         *ret = (Holder) { 0 };
-        /* This process has proc_fd open. */
+        /* The size of self/fd is a number of descriptors if it is not 0: this process has proc_fd open. */
         s.counts = by_number && fstatat(proc_fd, "self/fd", &st, 0) == 0 && st.st_size > 0;
         while (error != -ETIMEDOUT && (r = listing_next(&listing, &name)) > 0) {
                 r = search_entry(&s, proc_fd, name);

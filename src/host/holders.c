@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches for holders of devices, and describes them in words. */
+/* Finds holders of devices, and describes them in words. */
 
 #include "host/holders.h"
 

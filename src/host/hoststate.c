@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Holds the state of a machine. Replaces inventory, locality and policy together, because they depend on each other. */
+/* Holds the state of a machine. Inventory, locality and policy are replaced together: they refer to each other. */
 
 #include "host/hoststate.h"
 
@@ -26,12 +26,12 @@ void host_state_done(HostState *s) {
         free(s->libvirt.reason);
 }
 
-/* Replaces the policy, and drops the data derived from the former one. */
+/* Replaces the policy. Drops what was derived from the former one. */
 static void take_policy(HostState *s, Policy *policy) {
         policy_free(s->policy);
         s->policy = policy;
         mlx4_done(&s->mlx4);
-        /* When memory is short, the module options do not change. */
+        /* Out of memory: keep the module options as they are. */
         if (mlx4_decide(policy, &s->mlx4) < 0)
                 s->mlx4 = (Mlx4) { .unknown = true };
         s->identities = vf_identities_free(s->identities);
@@ -80,7 +80,7 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
         assert(policy->config == config && policy->inventory == s->inventory);
-        /* When memory is short, clients are not told what is withdrawn. */
+        /* Out of memory: clients are not told which devices were withdrawn. */
         if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
                 withdrawn_done(&s->withdrawn);
         take_policy(s, policy);
@@ -99,7 +99,7 @@ int host_state_remake_policy(HostState *s) {
 }
 
 int host_state_read_machine_id(HostState *s, const Sysfs *fs) {
-        /* Both are needed: some firmware gives all boards one UUID, and cloned images share a machine ID. */
+        /* Read both: some firmware gives all boards the same UUID, and cloned images share a machine ID. */
         static const char *const sources[] = { "sys/class/dmi/id/product_uuid", "etc/machine-id" };
         _cleanup_free_ char *identity = NULL;
 

@@ -48,7 +48,7 @@ int job_locks_open(const char *state_dir) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Returns the size of the text or a negative errno. */
+/* Writes the text of a lock file from its start. Returns its size, or a negative errno. */
 static int write_text(int fd, const char *job, const PciAddress *devices, const unsigned *chains, size_t n) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -91,7 +91,7 @@ void job_lock_keep_chain(int fd, unsigned chain) {
         char path[sizeof("/proc/self/fd/-2147483648")];
         int own;
 
-        /* An OFD lock belongs to an open file description. The other processes of the job share the inherited one. */
+        /* Open the file anew: an OFD lock belongs to the open file, which all processes of the job share here. */
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         own = open(path, O_WRONLY | O_CLOEXEC);
         if (own < 0)
@@ -105,7 +105,7 @@ int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *
         _cleanup_close_ int fd = openat(dir_fd, file_name(id, buf), O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
         int r = fd < 0 ? -errno : write_text(fd, job, devices, chains, n);
 
-        /* The text before may have been longer. A reader before this sees the end of that text, too. */
+        /* Cut off the rest of a longer former text. Until then a reader sees that rest, too. */
         return r < 0 ? r : ftruncate(fd, r) < 0 ? -errno : 0;
 }
 
@@ -115,7 +115,7 @@ void job_lock_remove(int dir_fd, uint32_t id) {
         (void) unlinkat(dir_fd, file_name(id, buf), 0);
 }
 
-/* Returns whether a process that may work on any device of the job holds the lock. */
+/* Returns true when a process that works for the whole job holds the lock. */
 static bool is_held_whole(const JobLock *l) {
         if (flock(l->fd, LOCK_EX | LOCK_NB) < 0)
                 return true;
@@ -123,14 +123,14 @@ static bool is_held_whole(const JobLock *l) {
         return false;
 }
 
-/* Returns whether a process holds the lock of one of the n chains from first on. n: 0 for all from first on. */
+/* Returns true when a process holds the lock of a chain: one of n from first on; n = 0: any from first on. */
 static bool is_held(const JobLock *l, unsigned first, unsigned n) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = n };
 
         return fcntl(l->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* Checks the whole job's lock first, because a process locks its chain before it drops that lock. */
+/* The whole job first: a process locks its chain before it drops the lock of the job. */
 bool job_lock_is_free(int dir_fd, JobLock *l) {
         if (l->fd >= 0 && (is_held_whole(l) || is_held(l, 0, 0)))
                 return false;
@@ -158,7 +158,7 @@ size_t job_lock_split(JobLock *l) {
         return n;
 }
 
-/* Lines that do not begin with a PCI address are ignored. */
+/* Parses the lines of a lock file. Skips those that do not begin with a PCI address. */
 static int parse_lock_file(JobLock *l, char *text) {
         char *rest = text, *line = strsep(&rest, "\n");
         int r = string_copy(&l->job, line);
@@ -212,7 +212,7 @@ int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n) {
         for (size_t i = 0; r >= 0 && i < n_names; i++) {
                 uint64_t id;
 
-                /* Other names are not files of job locks. */
+                /* Not the name of a lock file. */
                 if (parse_unsigned(names[i], UINT32_MAX, &id) < 0)
                         continue;
                 r = ARRAY_RESERVE(locks, n);

@@ -8,8 +8,8 @@
 
 typedef struct LibrarySymbol {
         const char *name;
-        void *function; /* the address of a pointer to the function */
-        bool optional;  /* the library may lack the function: the pointer is then unchanged */
+        void *function; /* address of the pointer that is to be set */
+        bool optional;  /* if the library lacks the function, the pointer stays as it is */
 } LibrarySymbol;
 
 /* Opens the library and sets the pointers. The caller closes it with dlclose(). Returns NULL when the library is

@@ -11,8 +11,7 @@
 
 #include "util/cleanup.h"
 
-/* Larger than a link notification without VF attributes. A truncated notification still has the name, which comes
- * first. */
+/* Holds a notification without VF attributes. A longer one is cut off, but the name comes first. */
 #define NOTIFICATION_MAX 8192
 
 int link_monitor_open(void) {
@@ -24,10 +23,10 @@ int link_monitor_open(void) {
         return TAKE_FD(fd);
 }
 
-/* Returns false when the message is not a link notification with a name. */
+/* Finds the interface's name in a message. False: it is no link notification with a name. */
 static bool parse_name(const struct nlmsghdr *header, size_t size, char name[static IF_NAMESIZE]) {
         const struct rtattr *a;
-        int left; /* signed: RTA_NEXT() subtracts the padding too, which the last attribute may lack */
+        int left; /* signed, because RTA_NEXT() also subtracts padding, which the last attribute may lack */
 
         if (size < NLMSG_LENGTH(sizeof(struct ifinfomsg)) || header->nlmsg_type != RTM_NEWLINK)
                 return false;

@@ -15,11 +15,11 @@
 
 #define TYPES      "mdev_supported_types"
 #define TYPES_MAX  256U
-#define TYPE_MAX   64U         /* size of the name of a type's directory, with its NUL */
-#define NUMBER_MAX 0x3fffffffU /* the largest number of a type; digests of names are larger */
+#define TYPE_MAX   64U         /* longest name of a type's directory, with its NUL */
+#define NUMBER_MAX 0x3fffffffU /* largest number of NVIDIA's types. Digests of names are larger */
 
-/* Returns the number at the end of the type's name. A name without number, as in GVT-g, gets a digest above the numbers
- * of NVIDIA. */
+/* Sets *ret to the id of a type: the number at the end of its name or, without one, as in GVT-g, a digest above all
+ * numbers. */
 static int type_id(const char *name, unsigned *ret) {
         const char *number = strrchr(name, '-');
         uint64_t id;
@@ -32,7 +32,8 @@ static int type_id(const char *name, unsigned *ret) {
         return 0;
 }
 
-/* Appends a type. A type disappears with its driver, so after an error the type is skipped: it cannot be created. */
+/* Appends the type in this directory to the list. Skips it on an error: a type disappears with its driver. 0 or
+ * -ENOMEM. */
 static int append_type(const Sysfs *fs, int types_fd, const char *directory, const char *known, char **types) {
         char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t available;
@@ -50,7 +51,7 @@ static int append_type(const Sysfs *fs, int types_fd, const char *directory, con
                                      (int) type.length, type.name);
         (void) snprintf(path, sizeof(path), "%s/name", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0)
-                (void) stpcpy(text, directory); /* the attribute is optional */
+                (void) stpcpy(text, directory); /* the attribute name is optional */
         return string_append(types, "", "%u %u %s : %s\n", id, (unsigned) available, directory, text);
 }
 
@@ -82,7 +83,7 @@ int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret) {
         return r < 0 ? r : type_id(type, ret);
 }
 
-/* Formats a path of the mediated device. */
+/* Formats the path of an attribute of the mediated device. */
 static const char *device_path(PciAddress vf, const char *uuid, const char *name, char path[static PCI_PATH_MAX]) {
         char attribute[PCI_PATH_MAX];
 
@@ -90,7 +91,8 @@ static const char *device_path(PciAddress vf, const char *uuid, const char *name
         return pci_path_format(pci_address_function(vf), attribute, path);
 }
 
-/* Returns 1 when the VF has the mediated device with this type, 0, or a negative errno. */
+/* Returns 1 when the VF has the mediated device, of this type; 0 when it has not; -EEXIST when it is of another type;
+ * or another negative errno. */
 static int has_device(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
         char path[PCI_PATH_MAX], name[NAME_MAX + 1];
         unsigned id;
@@ -101,7 +103,7 @@ static int has_device(const Sysfs *fs, PciAddress vf, unsigned type, const char 
         return type_id(name, &id) == 0 && id == type ? 1 : -EEXIST;
 }
 
-/* Writes the UUID to the directory of the type. */
+/* Creates the mediated device: writes its UUID to "create" of the type. -ENOENT: there is no such type. */
 static int write_uuid(const Sysfs *fs, PciAddress vf, unsigned type, const char *uuid) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(pci_address_function(vf), TYPES), O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -150,7 +152,7 @@ static int remove_mdev(const Sysfs *fs, PciAddress vf, unsigned type, const char
 #define VGPU_TYPE "nvidia/current_vgpu_type"
 #define ID_MAX    16U /* bytes of a type's id as text, with its NUL */
 
-/* "0" is no vGPU. */
+/* Changes current_vgpu_type of the VF from one id to another; 0: no vGPU. Returns as vgpu_set(). */
 static int set_current_type(const Sysfs *fs, PciAddress vf, unsigned from, unsigned to) {
         char now[SYSFS_ATTRIBUTE_MAX], before[ID_MAX], wanted[ID_MAX];
         int r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));

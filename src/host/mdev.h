@@ -16,14 +16,14 @@
 /* Lists the types of the parent at dir_fd in the format of model/vgpu.h, "" for none. known: an earlier list of the
  * parent, or NULL; the names that it has are not read again. Returns 0 or a negative errno. */
 int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret);
-/* Reads the type id of a mediated device of the parent at dir_fd. Returns 0, -ENOENT when there is no such device,
- * -EBADMSG when its type has a foreign name, or another negative errno. */
+/* Reads the type id of the mediated device of the parent at dir_fd. Returns 0; -ENOENT when there is no such device;
+ * -EBADMSG when the name of its type has no '-', has a space, or is too long; or another negative errno. */
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);
 
 /*
  * Creates or removes a vGPU of the type with this id: as the mediated device with the UUID mdev, or with NULL as the
  * vGPU of a VF. Returns 1 after a change, 0 when nothing was to do, or a negative errno: -EBUSY when the VF has a vGPU
- * of another type, -EEXIST when the mediated device has, -EIO when the driver accepts the write without effect, -EPERM
- * when it does not remove the mediated device because a process has it open.
+ * of another type, -EEXIST when the mediated device is of another type, -EIO when the driver accepts the write without
+ * effect, -EPERM when it does not remove the mediated device because a process has it open.
  */
 int vgpu_set(const Sysfs *fs, PciAddress vf, unsigned type, const char *mdev, bool wanted);

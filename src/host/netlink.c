@@ -4,19 +4,19 @@
 
 #include <errno.h>
 
-/* The kernel's list of VFs is one attribute, and an attribute has at most 64 KiB. */
+/* Holds the largest reply: the list of VFs is one attribute, which has at most 64 KiB. */
 #define RECEIVE_SIZE (256 * 1024)
 
 /* A request and the state of its reply. */
 typedef struct Exchange {
         int (*answer)(struct nlmsghdr *header, void *userdata);
         void *userdata;
-        bool understood; /* the last received datagram had a message that libnl could parse */
-        bool done;       /* the kernel acknowledged or refused the request */
+        bool understood; /* libnl could parse a message of the last datagram */
+        bool done;       /* the kernel has acknowledged or refused the request */
         int result;
 } Exchange;
 
-/* Converts an error of libnl itself. on_error() handles the kernel's errors. */
+/* Converts an error of libnl to an errno. on_error() handles errors of the kernel. */
 static int library_errno(int r) {
         return r == -NLE_NOMEM ? -ENOMEM : -EPROTO;
 }
@@ -73,7 +73,8 @@ int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct
         while (r >= 0 && !x.done) {
                 x.understood = false;
                 r = nl_recvmsgs_default(sk);
-                /* A truncated message calls no callback, and the next receive would block for ever. */
+                /* No message was understood, as when one is cut off: without this the next receive would block for
+                 * ever. */
                 if (r >= 0 && !x.understood)
                         return -EPROTO;
         }

@@ -19,7 +19,7 @@
 
 #define MEM_TOTAL "MemTotal:"
 #define MEM_FREE  "MemFree:"
-#define N_EXACT   2 /* number of keys above; later keys count reclaimable pages */
+#define N_EXACT   2 /* the number of keys above; later ones are of memory that the kernel can reclaim */
 
 const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
@@ -51,8 +51,8 @@ static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         return parse_kib(at + strspn(at, " "), ret, &end);
 }
 
-/* Sets the memory that the kernel can allocate: free pages, and reclaimable page cache and slabs. Sets nothing when the
- * text lacks MemFree, as in some recordings. */
+/* Sets what the kernel can allocate: free pages, and page cache and slabs that it can reclaim. Without MemFree, as in
+ * some recordings, sets nothing. */
 static void parse_available(const char *text, NumaNode *node) {
         uint64_t amount;
 
@@ -95,7 +95,7 @@ static int read_count(const Sysfs *fs, int dir_fd, const char *pool, const char 
         return r < 0 ? r : parse_unsigned(buf, UINT64_MAX, ret);
 }
 
-/* Parses "hugepages-2048kB". */
+/* Parses the page size in a directory's name, "hugepages-2048kB". */
 static int parse_pool_size(const char *name, uint64_t *ret) {
         static const char prefix[] = "hugepages-";
         const char *end;
@@ -118,7 +118,7 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
         int r;
 
         if (fd == -ENOENT)
-                return 0; /* the node has no memory, or the kernel has no hugepages */
+                return 0; /* the node has no memory, or the kernel no hugepages */
         r = fd < 0 ? fd : list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
         if (r == -ENOMEM)
                 return r;

@@ -13,9 +13,9 @@
  * directory, or "proc" on a kernel without NUMA. An unreadable file becomes a note in inv. Returns 0 or -ENOMEM.
  */
 int numa_read_memory(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node);
-/* Sets pages of node. dir has one directory per page size, such as hugepages-2048kB; it may be missing. An unreadable
- * file becomes a note in inv. Returns 0 or -ENOMEM. */
+/* Sets pages of node from dir, which has a directory such as hugepages-2048kB for each page size, or is missing. An
+ * unreadable file becomes a note in inv. 0 or -ENOMEM. */
 int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *node);
-/* Sets memory and pages of node. before has the page sizes, which are constant until a reboot. An unreadable amount
- * becomes 0. */
+/* Sets memory and pages of node again. before has the page sizes, which a reboot alone can change. What cannot be read
+ * is 0. */
 void numa_refresh_memory(const Sysfs *fs, const NumaNode *before, NumaNode *node);

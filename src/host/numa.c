@@ -15,7 +15,7 @@
 #define CPUS        "sys/devices/system/cpu"
 #define ENTRIES_MAX (2 * CPUSET_MAX)
 
-/* Reads a list such as "0-15,64". */
+/* Reads a list of numbers, such as "0-15,64". 0 or a negative errno. */
 static int read_cpuset(const Sysfs *fs, int fd, const char *path, CpuSet *ret) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         int r = sysfs_read_at(fs, fd, path, buf, sizeof(buf));
@@ -23,7 +23,7 @@ static int read_cpuset(const Sysfs *fs, int fd, const char *path, CpuSet *ret) {
         return r < 0 ? r : cpuset_parse(buf, ret);
 }
 
-/* Adds the numbers of the directories PREFIX0, PREFIX1 and so on to *ret. */
+/* Adds N of each directory PREFIXN to *ret. */
 static int list_numbered(int fd, const char *prefix, CpuSet *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -71,7 +71,7 @@ static void remove_offline(const Sysfs *fs, int fd, CpuSet *cpus) {
         }
 }
 
-/* Adds the CPUs of all nodes to *ret. The kernel lists only online CPUs in a node's cpulist. */
+/* Adds the CPUs of all nodes to *ret; the kernel lists only online ones. 0 or a negative errno. */
 static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
         CpuSet nodes;
@@ -138,7 +138,7 @@ static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*
         return 0;
 }
 
-/* Reads the file distance: one number for each online node, in ascending order. */
+/* Reads the distances of a node: one number for each online node, by ascending id. */
 static int read_distances(const Sysfs *fs, Inventory *inv, NumaNode *node) {
         char path[64], buf[SYSFS_ATTRIBUTE_MAX], *word, *rest = buf;
         size_t n = 0;
@@ -191,7 +191,7 @@ static int add_numa_node(Inventory *inv, int id) {
         return 0;
 }
 
-/* Adds node 0 for the whole machine, on a kernel without NUMA. */
+/* For a kernel without NUMA: adds node 0, which is the whole machine. */
 static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         NumaNode *node = inv->nodes;
         int r;
@@ -204,7 +204,7 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
         return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
-/* Adds the online nodes, with ids only. *ret_single: the kernel has no NUMA, and node 0 was added. */
+/* Adds the online nodes with their ids. *ret_single: the kernel has no NUMA, so the only node is 0. */
 static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_PATH | O_DIRECTORY);
         CpuSet nodes;
@@ -226,7 +226,7 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-/* Reads the CPUs that share a core, a die or a cache with CPU id. The list includes CPU id. */
+/* Reads which CPUs share a core, die or cache with the CPU id, which is one of them. */
 static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64];
         int r;
@@ -259,7 +259,7 @@ static Cpu *find_cpu(const Inventory *inv, int id) {
         return &inv->cpus[inventory_find_cpu(inv, (unsigned) id) - inv->cpus];
 }
 
-/* Returns the lowest CPU that is in both sets, or -1. */
+/* Returns the lowest CPU that both sets have; -1: none. */
 static int first_common(const CpuSet *a, const CpuSet *b) {
         int id = cpuset_next(a, 0);
 
@@ -268,9 +268,9 @@ static int first_common(const CpuSet *a, const CpuSet *b) {
         return id;
 }
 
-/* The CPUs whose thread siblings cannot be read. */
+/* CPUs whose thread siblings could not be read. */
 typedef struct UnreadableCpus {
-        int first, error; /* lowest such CPU, and the error for its file */
+        int first, error; /* the lowest of them, and the error with its file */
         size_t n;
 } UnreadableCpus;
 
@@ -366,7 +366,7 @@ static int read_cpus(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         left = *online;
         while (r >= 0 && !cpuset_is_empty(&left))
                 r = read_die(fs, inv, cpu_fd, online, &left);
-        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies are known of all CPUs, or of none */
+        for (size_t i = 0; r < 0 && i < inv->n_cpus; i++) /* dies must be known of all CPUs, or of none */
                 inv->cpus[i].die = 0;
         read_kinds(fs, inv);
         return 0;
@@ -468,8 +468,7 @@ static int copy_distances(const Inventory *from, Inventory *to) {
         return 0;
 }
 
-/* Moves nodes and CPUs from now to inv. The array inv->nodes is updated in place, because callers may have pointers to
- * it. */
+/* Moves the nodes and CPUs of now to inv. Keeps the array inv->nodes, into which callers may have pointers. */
 static void update_inventory(Inventory *inv, Inventory *now) {
         if (inv->n_nodes > 0)
                 memcpy(inv->nodes, now->nodes, inv->n_nodes * sizeof(*inv->nodes));
@@ -480,7 +479,7 @@ static void update_inventory(Inventory *inv, Inventory *now) {
 }
 
 int numa_refresh(const Sysfs *fs, Inventory *inv) {
-        /* The notes of now are dropped, because the scan has already added the same notes to inv. */
+        /* Drop the notes of now: the scan has put the same into inv. */
         _cleanup_(cleanup_inventory_free) Inventory *now = inventory_new();
         CpuSet online;
         bool single;

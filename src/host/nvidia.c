@@ -12,7 +12,7 @@
 
 #define MODULES_MAX 1024U
 
-/* The file information has a line such as "Device Minor: \t 3". */
+/* Finds the line "Device Minor: \t 3" in the file information. */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
         char path[128], text[SYSFS_ATTRIBUTE_MAX];
         const char *at = NULL;
@@ -26,7 +26,7 @@ uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
                        : NVIDIA_MINOR_UNKNOWN;
 }
 
-/* The file numa_status has lines such as "Node:      2" and "Status:    online". */
+/* Finds the lines "Node: 2" and "Status: online" in the file numa_status. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online) {
         char path[128], text[SYSFS_ATTRIBUTE_MAX], status[32] = "";
         int node;
@@ -41,7 +41,7 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
         return true;
 }
 
-/* Sets *ret to the number of modules that depend on the module. */
+/* Sets *ret to how many loaded modules depend on the module. 0 or a negative errno. */
 static int count_dependent_modules(const Sysfs *fs, const char *module, size_t *ret) {
         _cleanup_names_ char **names = NULL;
         _cleanup_close_ int fd = -1;
@@ -52,7 +52,8 @@ static int count_dependent_modules(const Sysfs *fs, const char *module, size_t *
         return fd < 0 ? fd : list_dir_at(fd, ".", MODULES_MAX, &names, ret);
 }
 
-/* Counts the holders before and after the references, because modules may be loaded or removed in between. */
+/* Returns true when only dependent modules have references to the module. Counts those before and after: modules may be
+ * loaded or removed meanwhile. */
 static bool module_is_unused(const Sysfs *fs, const char *module) {
         char path[64], text[32];
         size_t before, after;
@@ -116,7 +117,7 @@ void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {
         }
 }
 
-/* Returns the names without a first "nvidiaN". */
+/* Returns kernel_names without the name "nvidiaN" at its start. */
 static const char *other_names(const char *names) {
         unsigned minor;
         int n = 0;

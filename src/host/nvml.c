@@ -50,7 +50,7 @@ typedef struct Nvml {
         int (*init)(void);
         int (*shutdown)(void);
         int (*find)(const char *bus_id, void **ret);
-        /* NULL if the library is older than the function. */
+        /* NULL if the library lacks it */
         int (*module)(void *device, unsigned *ret);
         int (*persistence)(void *device, unsigned *ret);
         int (*set_persistence)(void *device, unsigned mode);
@@ -104,7 +104,7 @@ static int ask_gpu(PciAddress gpu, Query query) {
         return r;
 }
 
-/* Unknown when the library or the driver does not tell. */
+/* Returns the confidential mode. Unknown if the library or the driver does not say. */
 static ConfidentialMode query_mode(const Nvml *nvml) {
         ConfidentialSettings s = { .version = CONFIDENTIAL_SETTINGS_VERSION };
 
@@ -155,7 +155,7 @@ int nvml_set_persistence(PciAddress gpu) {
         return ask_gpu(gpu, enable_persistence);
 }
 
-/* A function that the library lacks or the GPU does not support is no error. */
+/* Checks the memory of the GPU as nvml_check_gpu() says. Skips what the library or the GPU does not support. */
 static int query_memory(const Nvml *nvml, void *device) {
         SramErrors sram = { .version = SRAM_ERRORS_VERSION };
         unsigned correctable, uncorrectable, pending = 0, failed = 0;

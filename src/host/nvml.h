@@ -14,7 +14,7 @@
  * failed, or does not know the GPU.
  */
 
-/* Returns NVLink module id (0: none) and confidential mode, for GPU_MODULE() and GPU_MODE() of host/nvidia.h. */
+/* Returns the NVLink module id (0: none) and the confidential mode as one number, for GPU_MODULE() and GPU_MODE(). */
 int nvml_read_module(PciAddress gpu);
 /* Returns 1 when persistence mode is on, else 0. */
 int nvml_read_persistence(PciAddress gpu);

@@ -19,7 +19,7 @@
 #define CONFIG_EXTENDED_SIZE (CONFIG_PCI_SIZE + 4) /* including the header of the first extended capability */
 #define NAME_MAX_LENGTH      256
 
-/* The ACS controls that isolate a function. */
+/* ACS controls that a port needs to isolate the functions below it. */
 #define ACS_REQUIRED (PCI_ACS_CAP_VALID | PCI_ACS_CAP_REQ_RED | PCI_ACS_CAP_CMPLT_RED | PCI_ACS_CAP_FORWARD)
 #define ACS_BITS     ((1U << _PCI_ACS_BIT_MAX) - 1)
 
@@ -28,8 +28,8 @@ struct PciConf {
         struct pci_access *access;
 };
 
-/* libpci exits the process when its error callback returns, so the callback jumps out of libpci. The buffer is global
- * because libpci passes no context to the callback. */
+/* libpci exits the process if its error callback returns, so the callback jumps to here. Global, because libpci passes
+ * the callback no context. */
 static jmp_buf escape;
 
 static void PCI_NONRET on_error(char *message, ...) {
@@ -40,7 +40,7 @@ static void PCI_NONRET on_error(char *message, ...) {
 static void on_warning(char *message, ...) {
 }
 
-/* Calls function. Returns -EIO when libpci reports an error. */
+/* Calls a function that uses libpci. -EIO: libpci reported an error. */
 static int guarded(int (*function)(void *), void *data) {
         if (setjmp(escape) != 0)
                 return -EIO;
@@ -60,7 +60,7 @@ static int call_new(void *data) {
         call->access->warning = on_warning;
         call->access->debug = on_warning;
         call->access->method = PCI_ACCESS_SYS_BUS_PCI;
-        call->access->id_lookup_mode = 0; /* no name cache in the home directory, no network queries */
+        call->access->id_lookup_mode = 0; /* use no name cache in the home directory and no network */
         if (pci_set_param(call->access, (char *) "sysfs.path", (char *) call->path) < 0)
                 return -EOPNOTSUPP;
         pci_init(call->access);
@@ -130,7 +130,7 @@ static PciAcs acs_of_capability(struct pci_dev *dev, int size, PciConfFacts *fac
         does = pci_read_word(dev, (int) cap->addr + PCI_ACS_CTRL);
         facts->acs_capabilities = can & ACS_BITS;
         facts->acs_enabled = does & can & ACS_BITS;
-        /* As in the kernel, a control that the port lacks is not required. */
+        /* A control that the port lacks is not needed: the kernel judges likewise. */
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }
 
@@ -190,7 +190,7 @@ static int call_read(void *data) {
         return 0;
 }
 
-/* Returns whether config is a regular file: libpci would block on a FIFO. */
+/* Returns true when config is a regular file. On a FIFO in a recording, libpci would block. */
 static bool is_regular(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int fd = sysfs_open(fs, PCI_PATH(address, "config"), O_PATH);
         struct stat st;
@@ -257,6 +257,6 @@ static int call_name(void *data) {
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
         int r = pciids_name_devices(conf->access->id_file_name, inv);
 
-        /* pciids_name_devices() cannot read a compressed file, libpci can. */
+        /* A compressed file: libpci can read it. */
         return r == -EBADMSG ? guarded(call_name, &(NameCall) { conf->access, inv }) : r;
 }

@@ -19,13 +19,14 @@ DEFINE_CLEANUP(PciConf *, pciconf_free)
 
 typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
-        PciAcs acs;     /* PCI_ACS_UNKNOWN when the capabilities cannot be read, for example without privilege */
-        uint16_t acs_capabilities, acs_enabled; /* registers of the ACS capability; 0 if acs does not depend on them */
-        PciAts ats; /* PCI_ATS_UNKNOWN for a bridge or when the capabilities cannot be read */
+        PciAcs acs;     /* PCI_ACS_UNKNOWN when capabilities cannot be read, as without privilege */
+        uint16_t acs_capabilities,
+                acs_enabled; /* registers of the ACS capability; 0 when acs does not follow from them */
+        PciAts ats;          /* PCI_ATS_UNKNOWN for a bridge, and when capabilities cannot be read */
 } PciConfFacts;
 
 /* Returns -EIO when the first 64 bytes of config space cannot be read. */
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret);
 
-/* Sets the name of every device that is in pci.ids, such as "NVIDIA Corporation GK110GL [Tesla K20m]". */
+/* Sets the name of each device that pci.ids has: "NVIDIA Corporation GK110GL [Tesla K20m]". */
 int pciconf_name_devices(PciConf *conf, Inventory *inv);

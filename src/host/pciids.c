@@ -17,12 +17,12 @@
 #include "util/strings.h"
 
 #define FILE_MAX   (64U * 1024U * 1024U)
-#define COMPRESSED "\x1f\x8b" /* the first bytes of a gzip file */
+#define COMPRESSED "\x1f\x8b" /* how a gzip file begins */
 #define SUFFIX     ".gz"
 
 typedef struct Name {
         uint32_t id;
-        char *text; /* NULL until the name is found */
+        char *text; /* NULL: not found yet */
 } Name;
 
 typedef struct NameList {
@@ -31,9 +31,9 @@ typedef struct NameList {
 } NameList;
 
 typedef struct Wanted {
-        NameList devices; /* vendor << 16 | device */
+        NameList devices; /* ids are vendor << 16 | device */
         NameList vendors;
-        NameList classes; /* without the programming interface: 0x0302 */
+        NameList classes; /* ids are class and subclass: 0x0302 */
 } Wanted;
 
 static void name_list_done(NameList *l) {
@@ -58,7 +58,7 @@ static uint32_t make_id(uint16_t vendor, uint16_t device) {
         return (uint32_t) vendor << 16 | device;
 }
 
-/* Skips an id that equals the previous one, as for the VFs of a PF. */
+/* Adds an id whose name is wanted, unless it was added last, as with VFs of one PF. */
 static void add_wanted(NameList *l, uint32_t id) {
         if (l->n == 0 || l->names[l->n - 1].id != id)
                 l->names[l->n++].id = id;
@@ -132,10 +132,10 @@ static int take_name(Name *wanted, const char *vendor, char *text) {
         return string_replace(&wanted->text, "%s%s%s", vendor, *vendor ? " " : "", name);
 }
 
-/* The vendor or class that the following entries belong to. */
+/* The vendor or class to which the following lines belong. */
 typedef struct Heading {
-        const NameList *entries; /* NULL: no entry below is wanted */
-        uint32_t id;             /* added to the ids of the entries, which have this many digits */
+        const NameList *entries; /* where ids of the lines are looked up; NULL: none is wanted */
+        uint32_t id;             /* added to the id in a line */
         size_t digits;
         const char *vendor; /* "" for a class */
 } Heading;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Names of PCI functions from the text file pci.ids (format: its own head). */
+/* Reads names of PCI functions from the text file pci.ids. Its own head describes the format. */
 
 #include "model/inventory.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs one request to libvirt that changes the devices of a domain, in a process of its own. */
+/* Runs a request to libvirt about the devices of a domain in a process of its own. */
 
 #include "host/plug.h"
 
@@ -16,7 +16,7 @@
 #include "util/strings.h"
 #include "virtprogram.h"
 
-/* Waits for the process, and kills it when the time is up. Returns whether the process ended by itself. */
+/* Waits for the process, and kills it when the time is over. True: it ended by itself. */
 static bool wait_for_process(pid_t pid, unsigned seconds, siginfo_t *ret) {
         _cleanup_close_ int process = pidfd_open(pid, 0);
         struct pollfd p = { .fd = process, .events = POLLIN };

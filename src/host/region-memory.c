@@ -12,7 +12,7 @@
 
 #define CHUNK         (64ULL << 20)
 #define PAGES_AT_ONCE 1024U
-#define LOOKS_MAX     1000U /* most attempts to find the node of pages that do not stay mapped */
+#define LOOKS_MAX     1000U /* the most tries to find the node of pages that do not stay mapped */
 #define OOM_SCORE     "/proc/self/oom_score_adj"
 #define OOM_SCORE_MAX 16U
 
@@ -35,13 +35,12 @@ static int map_region(int fd, const Region *r, Mapping *ret) {
         return 0;
 }
 
-/* Sets the memory policy of the file (of the mapping for a hugetlbfs), which applies to pages that are allocated later.
- */
+/* Sets the memory policy for pages that are allocated later: of the file, or for a hugetlbfs of the mapping. */
 static int bind_to_node(const Mapping *m, int node) {
         struct bitmask *nodes;
         long r;
 
-        /* A kernel without NUMA has only node 0. */
+        /* Without NUMA the only node is 0. */
         if (numa_available() < 0)
                 return node == 0 ? 0 : -EINVAL;
         nodes = numa_allocate_nodemask();
@@ -162,6 +161,6 @@ int region_populate(int fd, const Region *r) {
 }
 
 int region_clear(int fd) {
-        /* The end is fixed, because a member of the group may enlarge the file at any moment. */
+        /* Use a fixed end: a member of the group may enlarge the file at any moment. */
         return fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, INT64_MAX) < 0 ? -errno : 0;
 }

@@ -24,14 +24,14 @@
 #define DEV_ENTRIES_MAX 16384U
 #define SHM_ENTRIES_MAX 65536U
 
-#define MODE_NEW  0600 /* no other user can open the file before the region is complete */
+#define MODE_NEW  0600 /* only the daemon may open the file until the region is complete */
 #define MODE_DONE 0660
 
-/* The directories of a region's files. */
+/* Where a region's file is. */
 typedef struct Place {
-        int shm;       /* dev/shm */
-        int memory;    /* directory of the file with the memory: shm or a hugetlbfs */
-        char path[64]; /* absolute path of the hugetlbfs, for the link in dev/shm */
+        int shm;       /* descriptor of dev/shm */
+        int memory;    /* descriptor of the directory with the file itself: dev/shm or a hugetlbfs */
+        char path[64]; /* absolute path of that hugetlbfs, for the link in dev/shm */
 } Place;
 
 static void place_done(Place *p) {
@@ -48,8 +48,7 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Finds the hugetlbfs with this page size. Searches only dev/hugepages*, because the daemon's sandbox allows writes
- * only below dev. */
+/* Finds a hugetlbfs with this page size in dev/hugepages*: the daemon's sandbox lets it write below dev alone. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -72,7 +71,7 @@ static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_
         return found;
 }
 
-/* Makes the hugetlbfs, which may be writable for root alone, writable for the daemon. */
+/* Makes the hugetlbfs writable for the daemon. Usually only root may write there. */
 static int make_writable(int dir) {
         if (faccessat(dir, ".", W_OK, AT_EACCESS) >= 0 || errno != EACCES)
                 return 0;
@@ -92,15 +91,15 @@ static int place_find(const Sysfs *fs, const Region *r, Place *p) {
         return p->memory < 0 ? p->memory : 0;
 }
 
-/* Returns whether the file belongs to the daemon or root. Other users cannot create such a file. */
+/* Returns true when the file belongs to the daemon or to root. No other user can make such a file. */
 static bool is_of_root_or_own(const struct stat *s) {
         return s->st_uid == geteuid() || s->st_uid == 0;
 }
 
-/* The state of a file that has the region's name. */
+/* What a file with the region's name is. */
 typedef struct FileState {
-        bool intact;   /* the daemon created it and it is unaltered; after a crash it may still be empty */
-        bool altered;  /* the daemon created it, but a member of the group changed its size or linked it */
+        bool intact;   /* the daemon created it, and no user has changed it; after a crash it may still be empty */
+        bool altered;  /* the daemon created it, but a member of the group resized or linked it */
         bool complete; /* has the region's size, memory and mode */
 } FileState;
 
@@ -110,15 +109,15 @@ static FileState check_file(const struct stat *s, const Region *r) {
 
         return (FileState) {
                 .intact = own && as_made,
-                .altered = own && !as_made && done, /* before MODE_DONE no other user can change the file */
+                .altered = own && !as_made && done, /* before MODE_DONE only the daemon can change it */
                 .complete = done && (uint64_t) s->st_size == r->size && (uint64_t) s->st_blocks * 512 >= r->size,
         };
 }
 
-/* Opens the file with the region's name. Returns -EEXIST if the daemon did not create the file. */
+/* Opens the file with the region's name, whatever its state. -EEXIST: the daemon did not create it. */
 static int open_found(int dir, const Region *r, FileState *ret) {
         char name[REGION_FILE_MAX];
-        /* Another user may have created a link or a FIFO with that name. */
+        /* Another user may have made a link or a FIFO there. */
         _cleanup_close_ int fd =
                 openat(dir, region_file(r, name), O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
         struct stat s;
@@ -198,7 +197,7 @@ static int fill_region(const Place *p, int fd, const Region *r, gid_t gid) {
                 k = move_aside(p->shm, region_file(r, name));
         if (k >= 0)
                 k = link_memory(p, region_file(r, name));
-        /* The mode is set last: MODE_DONE marks a complete region. */
+        /* Set the mode last: MODE_DONE says that the region is complete. */
         if (k >= 0 && (fchown(fd, (uid_t) -1, gid) < 0 || fchmod(fd, MODE_DONE) < 0))
                 k = -errno;
         return k;
@@ -209,13 +208,13 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* link_memory() fails if the name is not the region's link. */
+        /* link_memory() fails unless the name is this region's link. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;
 }
 
-/* A child of an earlier daemon may remove the file between create and open. */
+/* Several, because a child of an earlier daemon may remove the file between create and open. */
 #define OPEN_ATTEMPTS 3
 
 static int create_or_open(int dir, const Region *r, bool *ret_made) {
@@ -262,7 +261,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
         FileState found;
         int k = place_find(fs, r, &p);
 
-        /* Without the directory or hugetlbfs, there is no file to remove. */
+        /* There is no directory or hugetlbfs, so there is no file either. */
         if (k == -ENOENT || k == -ENODEV || k == -ENOTSUP)
                 return 0;
         if (k < 0)
@@ -272,7 +271,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return 0;
         if (fd < 0 && fd != -ENOENT)
                 return fd;
-        /* The ivshmem server or another process may still have the file open, or have a hard link to it. */
+        /* Free the memory, too: a process may still have the file open, or a hard link to it. */
         if (fd >= 0)
                 k = region_clear(fd);
         return k < 0 ? k : remove_file(&p, r);
@@ -293,7 +292,7 @@ int region_verify(const Sysfs *fs, const Region *r) {
                 return fd;
         if (p.memory == p.shm)
                 return found.complete || found.altered;
-        /* The name in dev/shm may belong to another file, or to a link to another target. */
+        /* Only remove the link of this region: another file may have the name. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root's answers to the requests. */
+/* Answers requests to passthroughd-root. */
 
 #include "host/rootservice.h"
 
@@ -19,16 +19,16 @@
 #include "util/strings.h"
 #include "xenstore.h"
 
-/* A request and its answer. */
+/* A request, and its answer. */
 typedef struct RootCall {
         const RootHost *host;
-        int fd; /* the connection to the client */
+        int fd; /* the client's connection */
         RootAction action;
         RootRequest q;
         const char *payload;
         size_t size;
         RootAnswer answer;
-        char *rest; /* data after the answer; owned */
+        char *rest; /* what follows the answer; owned */
         size_t rest_size;
 } RootCall;
 
@@ -40,7 +40,8 @@ static int check_unit(const Config *c, const char *name) {
         return log_denied("the configuration has no StopServices= with '%s'.", QUOTABLE(name));
 }
 
-/* Returns the number of addresses, 1 to max. -EPERM: no device can have one of them, which must not be formatted. */
+/* Reads 1 to max addresses from the payload. Returns their number. -EPERM: an address that no device can have, which
+ * must not be formatted. */
 static int read_addresses(const RootCall *c, size_t max, PciAddress *ret) {
         const size_t n = c->size / sizeof(*ret);
 
@@ -131,13 +132,13 @@ static int send_answer(const RootCall *c, int result) {
 
 static const RootCall *late_call;
 
-/* The deadline has passed because NVIDIA's library or xenstore hangs. */
+/* Ends the process at the deadline: NVIDIA's library or xenstore hangs. */
 static void on_alarm(int signal_number _unused_) {
         (void) send_answer(late_call, -ETIMEDOUT);
         _exit(EXIT_FAILURE);
 }
 
-/* Sets the deadline of this process. */
+/* Starts the alarm for the deadline of the request. */
 static void set_alarm(const RootCall *c, uint64_t end) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
@@ -174,9 +175,9 @@ int root_enable_persistence(const char *gpu) {
         return r < 0 ? log_error_errno(r, "Failed to turn on persistence mode of %s: %m", QUOTABLE(gpu)) : 0;
 }
 
-/* Without the library, or for a GPU that it does not know, there is no health to check. */
+/* Returns the health of a GPU. Without the library, or if it does not know the GPU, nothing is known against it: 0. */
 static int check_health(const RootHost *h, PciAddress gpu) {
-        /* With Manager=, GPUs outside of partitions are not registered, and Fabric Manager is asked instead. */
+        /* With Manager=, ask Fabric Manager instead: GPUs outside of partitions are not registered. */
         int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
 
         if (r == -ENODATA)
@@ -220,7 +221,7 @@ static int ask_about_gpus(RootCall *c) {
         return r;
 }
 
-/* Lists the devices of guests regardless of Hypervisor=: a wrong value must not hide a guest. */
+/* Lists the devices of guests whatever Hypervisor= is: a wrong setting must not hide a guest. */
 static int read_xen_guests(RootCall *c) {
         _cleanup_(xen_guests_done) XenGuests guests = { 0 };
         int r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The checks of passthroughd-root before it acts: configuration, sysfs and the ledger must permit the request. */
+/* The checks of passthroughd-root before it does what a request asks: configuration, sysfs and ledger must allow it. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,14 +18,12 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* ---- the ledger */
-
 typedef int (*TakeAllocation)(const Allocation *a, void *userdata);
 
 typedef struct LedgerReader {
         TakeAllocation take;
         void *userdata;
-        bool whole; /* an unusable file refuses the request, because it may claim any device */
+        bool whole; /* a file that cannot be used makes the check fail, because it may be about any device */
 } LedgerReader;
 
 static int skip_unusable(const LedgerReader *l, const char *directory, const char *file, const char *why) {
@@ -93,8 +91,6 @@ static int refuse_twice(const char *device, const Allocation *a) {
                           device, a->name);
 }
 
-/* ---- pools */
-
 typedef struct RootView {
         Inventory *inventory;
         Policy *policy;
@@ -126,17 +122,17 @@ static const Pool *find_pool_of(const RootView *v, PciAddress device) {
         return dev ? policy_pool(v->policy, dev) : NULL;
 }
 
-/* ---- cleaning */
-
 typedef struct Cleaning {
         const Pool *pool;
         const Inventory *inventory;
         const PciAddress *devices;
         size_t n;
-        bool *returning; /* by index of devices */
+        bool *returning; /* by index in devices: the device is returning to the host */
 } Cleaning;
 
-/* Returns whether a has the device, its PF or VFs, or its GPU or mediated devices. dev: NULL if it does not exist. */
+/*
+ * Returns true when the allocation has the device, its PF or VFs, or its GPU or mediated devices. dev: NULL if missing.
+ */
 static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
         const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);
 
@@ -201,13 +197,11 @@ int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devi
         return r < 0 ? r : check_returning(h, &view, pool, devices, n);
 }
 
-/* ---- plugging */
-
 typedef struct Plugging {
-        const char *device; /* in the format of domain_facts_hostdev() */
+        const char *device; /* as domain_facts_hostdev() formats it */
         PlugAction action;
         bool found;
-        PciAddress address; /* the device's address in the ledger */
+        PciAddress address; /* address of the device in the ledger */
         DeviceRole role;
 } Plugging;
 
@@ -253,7 +247,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
                 return r;
         if (!plugging.found)
                 return log_denied("the ledger does not say that %s is being attached or detached.", device);
-        /* A device that has left its pool, or is gone, must be taken from its guest all the same. */
+        /* A device that has left its pool, or is gone, must still be taken from its guest. */
         if (action == PLUG_DETACH)
                 return r;
         r = view_read(h, &plugging.address, 1, &view);
@@ -265,9 +259,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
         return 0;
 }
 
-/* ---- the options of mlx4_core */
-
-/* Returns whether the line of n bytes has the options for some pool. */
+/* Returns true when the line, n bytes long, has the options for some pool. */
 static int is_wanted(const Config *c, const char *line, size_t n) {
         for (size_t i = 0; i < c->n_pools; i++) {
                 _cleanup_free_ char *wanted = NULL;
@@ -296,11 +288,9 @@ int root_check_options(const Config *c, const char *text) {
         return 0;
 }
 
-/* ---- the fabric */
-
 typedef struct Claims {
         const PartitionsPayload *partitions;
-        uint64_t found; /* bit i: an allocation has the i-th partition */
+        uint64_t found; /* bit i: an allocation has partition i of the request */
 } Claims;
 
 static int note_claims(const Allocation *a, void *userdata) {
@@ -328,8 +318,6 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p) {
         }
         return r;
 }
-
-/* ---- GPUs */
 
 static int check_gpu(const RootHost *h, const RootView *view, RootAction action, PciAddress gpu) {
         const PciDevice *dev = inventory_find(view->inventory, gpu);

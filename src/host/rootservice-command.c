@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks that root alone can change the files that a command names, before passthroughd-root runs the command. */
+/* Checks that only root can change the files that a command names. passthroughd-root then runs it as root. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,9 +12,9 @@
 #include "util/owner.h"
 #include "util/strings.h"
 
-/* The kernel reads this many bytes of a script for its interpreter (BINPRM_BUF_SIZE). */
+/* How much of a script's first line the kernel reads (BINPRM_BUF_SIZE). */
 #define SCRIPT_LINE_MAX 256U
-/* The most scripts to read for one command, because a script may name itself. */
+/* The most scripts of one command: a script may name itself. */
 #define SCRIPTS_MAX     64U
 /* Characters that may precede a path, as in --file=/x and PATH=/x:/y. */
 #define SEPARATORS      "=:,;@&|<>()"
@@ -24,7 +24,7 @@ typedef struct Command {
         unsigned n_scripts;
 } Command;
 
-/* Returns 1 when the file is a script, 0 when it is none, or a negative errno. Opens no device node. */
+/* Returns 1 and the first line when the file is a script, 0 when not, or -errno. Opens no device nodes. */
 static int read_script_line(const char *path, char ret[static SCRIPT_LINE_MAX + 1]) {
         _cleanup_close_ int fd = -1;
         struct stat st;
@@ -52,7 +52,7 @@ static int check_path(Command *c, const char *text, bool is_program) {
         int r;
 
         if (*text == '-' && !is_program)
-                text += strcspn(text, "/"); /* skips an option, as in -f/x */
+                text += strcspn(text, "/"); /* skip an option before the path, as in -f/x */
         if (!strchr(text, '/') && !is_program)
                 return 0;
         path = string_format("/%s", text);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The messages between the daemon (rootservice.c) and passthroughd-root (rootservice-answer.c). */
+/* Messages between the daemon (rootservice.c) and passthroughd-root (rootservice-answer.c). */
 
 #include "host/rootservice.h"
 #include "util/log.h"
 #include "util/wire.h"
 
-#define ROOT_PAYLOAD_MAX 65536U /* most bytes of a request */
+#define ROOT_PAYLOAD_MAX 65536U /* the most bytes after a RootRequest */
 
-/* The action, which is the code of a request. */
+/* What a request asks for: the code of its message. */
 typedef enum RootAction {
         ROOT_STOP_UNIT,   /* name: the unit */
         ROOT_START_UNIT,  /* name: the unit */
@@ -35,12 +35,12 @@ typedef struct PlugPayload {
 
 /* The payload of ROOT_FOLLOW. */
 typedef struct PartitionsPayload {
-        uint64_t active; /* bit i: the i-th partition is active, because an allocation has it */
+        uint64_t active; /* bit i: partition i is active, because an allocation has it */
         uint32_t n;
         unsigned ids[FABRIC_PARTITIONS_MAX];
 } PartitionsPayload;
 
-/* A request. Its payload follows in the message. */
+/* Head of a request. The payload follows in the message. */
 typedef struct RootRequest {
         char name[UNIT_NAME_MAX + 1];
         uint64_t end;
@@ -52,14 +52,14 @@ typedef struct RootAnswer {
         int32_t status;
         bool asked;
         FabricReport fabric;
-        int32_t gpus[ROOT_GPUS_MAX]; /* result for each GPU */
+        int32_t gpus[ROOT_GPUS_MAX]; /* by index of the GPU in the request */
 } RootAnswer;
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
 _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <hostdev>");
 _Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_MAX, "an answer holds the devices");
 
-/* Logs why a request is refused. */
+/* Logs why a request is refused, and is -EPERM. */
 #define log_denied(...) (log_warning("Refused: " __VA_ARGS__), -EPERM)
 
 /*

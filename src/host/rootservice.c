@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Sends requests to passthroughd-root. */
+/* Sends the daemon's requests to passthroughd-root. */
 
 #include "host/rootservice.h"
 
@@ -9,7 +9,7 @@
 #include "util/clock.h"
 #include "util/log.h"
 
-/* Time beyond the deadline: systemd starts the service, and kills a command that takes too long. */
+/* How long to wait after the deadline: systemd has to start the service, and to kill a command that takes too long. */
 #define GRACE_USEC 8000000U
 
 static const char *socket_path = ROOT_SOCKET;
@@ -18,7 +18,7 @@ void root_service_use_socket(const char *path) {
         socket_path = path;
 }
 
-/* Returns the result of the answer. The data after *ret is in *ret_message. */
+/* Sends a request and waits. Returns the result; what follows *ret is in *ret_message. */
 static int ask_for(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, RootAnswer *ret,
                    WireMessage *ret_message) {
         RootRequest q = { .end = end };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Derives facts that depend on several devices: IOMMU groups, reserved regions, inherited NUMA nodes, names, notes. */
+/* Adds facts that depend on several devices: IOMMU groups, reserved regions, inherited NUMA nodes, names, notes. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -54,13 +54,14 @@ static void inherit_nodes(Inventory *inv) {
                         dev->numa_node = node_above(inv, dev);
                 else if (dev->numa_node == DEVICE_NODE_DAMAGED)
                         dev->numa_node = -1;
-                /* On a machine with one node, every device is on it. */
+                /* If there is only one node, every device is on it. */
                 if (dev->numa_node == -1 && inv->n_nodes == 1)
                         dev->numa_node = inv->nodes[0].id;
         }
 }
 
-/* text has lines of "start end type". A region of type "direct" must stay mapped; "direct-relaxable" need not. */
+/* Returns true when text, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
+ * type "direct-relaxable" need not. */
 static bool has_direct_region(char *text) {
         const char *line;
 
@@ -196,7 +197,7 @@ static int take_name_of_pf(const Scan *s, PciDevice *dev) {
         return r;
 }
 
-/* Copies known names. For any other name, pciconf_name_devices() reads pci.ids, which is larger than a megabyte. */
+/* Copies the names of the last inventory, to avoid a read of pci.ids, which has more than a megabyte. */
 static int take_over_names(const Scan *s) {
         int r = 0;
 
@@ -255,9 +256,9 @@ int scan_complete(const Scan *s) {
 typedef struct Subdevices {
         PciDevice *devices;
         size_t n_devices;
-        char **names; /* all entries of the class, sorted */
+        char **names; /* names of the entries, sorted */
         size_t n;
-        bool nested; /* an entry may be below another one, as a partition below its disk */
+        bool nested; /* entries may be below others, as a partition is below its disk */
         bool (*has)(const PciDevice *dev);
 } Subdevices;
 
@@ -265,7 +266,7 @@ static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
 }
 
-/* VFs and GPUs are excluded: they have no interfaces below them, and each allocation reads them again. */
+/* Returns true when interfaces may be below the device. VFs and GPUs have none, and are often read again. */
 static bool has_interfaces(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && !pci_device_is_gpu(dev);
 }
@@ -278,7 +279,7 @@ static int device_compare(const void *key, const void *element) {
         return pci_address_compare(*(const PciAddress *) key, ((const PciDevice *) element)->address);
 }
 
-/* Cuts off and returns the last component of the path, or NULL when none is left. */
+/* Cuts off the last component of the path, and returns it. NULL: there is none left. */
 static const char *cut_last(char *path) {
         char *slash = strrchr(path, '/');
 
@@ -351,7 +352,7 @@ static int append_names(const Subdevices *d, int fd) {
         return r;
 }
 
-/* other: the class that some recordings have instead, or NULL. */
+/* Appends the entries of a class. other: what some recordings have instead of the class; NULL: nothing. */
 static int append_class(const Sysfs *fs, const char *class, const char *other, Subdevices *d) {
         _cleanup_close_ int fd = -1;
         bool wanted = false;

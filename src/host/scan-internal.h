@@ -19,34 +19,35 @@ typedef struct Scan {
         int devices_fd;
         const PciAddress *busy;
         size_t n_busy;
-        const Inventory *old; /* previous inventory; NULL in the first scan */
-        bool update;          /* only the devices in reread are read; the others are copied from old */
-        bool locked;          /* with update: driver_override is copied from old for all devices */
+        const Inventory *old; /* the last inventory; NULL: this is the first scan */
+        bool update;          /* read only the devices in reread, and copy the others from old */
+        bool locked;          /* with update: copy driver_override of all devices from old */
         PciAddress *reread;   /* with update: the devices to read, ascending */
         size_t n_reread;
-        char *const *paths; /* only devices on these paths, and functions of their slots, are read; NULL: all */
+        char *const *paths; /* read only devices on these paths and functions of their slots; NULL: all devices */
         size_t n_paths;
-        size_t *siblings; /* indices in inv: one VF per PF, which other VFs of the PF copy facts from */
+        size_t *siblings; /* indices in inv: of each PF the VF from which its other VFs copy facts */
         size_t n_siblings;
-        size_t *pfs; /* indices in inv: the PFs with VFs that were read */
+        size_t *pfs; /* indices in inv: PFs that have VFs */
         size_t n_pfs;
-        char *directory; /* directory that holds the last PF and its VFs, as in PciDevice.path with a slash */
+        char *directory; /* directory of the last PF and its VFs, as in PciDevice.path, with a slash */
         int directory_fd;
 } Scan;
 
-/* Frees the members of s, except inv and conf. */
+/* Frees what s owns. inv and conf are not freed. */
 void scan_done(Scan *s);
 /* Sets s->conf and *ret, which the caller frees. When libpci cannot be initialized, both are NULL and the inventory
  * gets a note. Returns 0 or -ENOMEM. */
 int scan_start_libpci(Scan *s, PciConf **ret);
 /* Reads devices. names are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
 int scan_names(Scan *s, char *const *names, size_t n);
-/* Returns whether an update reads this device instead of copying it from the previous inventory. */
+/* Returns true when an update reads the device, and does not copy it from the last inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);
-/* Derives the facts that depend on several devices: IOMMU groups, inherited NUMA nodes, names and notes. */
+/* Adds the facts that depend on several devices. 0 or -ENOMEM. */
 int scan_complete(const Scan *s);
-/* Returns whether VFIO created the IOMMU group in its no-IOMMU mode, for a device without an IOMMU. The group's
- * attribute name is then "vfio-noiommu". */
+/*
+ * Returns true when VFIO itself made the group, for a device without IOMMU (no-IOMMU mode): it is named "vfio-noiommu".
+ */
 bool scan_group_is_noiommu(const Sysfs *fs, int number);
 
 /* Names below a PCI function: block devices other than partitions, namespaces of NVMe controllers, and network

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Updates an inventory: reads the driver of one device again, or reads the changed devices and copies the others. */
+/* Updates an inventory: reads one device's driver again, or reads changed devices and copies the others. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends all functions of the slot, because scans read more of functions that share a slot. */
+/* Appends all functions of the slot: a scan reads more of functions that share one. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         int r;
 
@@ -47,10 +47,10 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
         return r;
 }
 
-/* Appends the present VFs of the PF, which the previous inventory may lack. */
+/* Appends the VFs that the PF has now. The last inventory may lack some. */
 static int append_vfs(Scan *s, PciAddress pf) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        _cleanup_(pci_device_done) PciDevice now = { 0 }; /* the read for the inventory reports its fault too */
+        _cleanup_(pci_device_done) PciDevice now = { 0 }; /* add_read_device() notes the same fault */
         int r = device_dir_open(s->fs, PCI_ADDRESS_STR(pf), &d);
 
         if (r < 0)
@@ -61,7 +61,7 @@ static int append_vfs(Scan *s, PciAddress pf) {
         return r;
 }
 
-/* Reads those of the addresses that exist. */
+/* Reads those devices at the addresses that exist. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         _cleanup_names_ char **names = calloc(n + 1, sizeof(*names));
         size_t n_names = 0;
@@ -80,7 +80,7 @@ static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         return scan_names(s, names, n_names);
 }
 
-/* Reads the PFs of new VFs, which have new virtfn links. */
+/* Reads the PFs of new VFs, because they have new links virtfnN. */
 static int read_new_pfs(Scan *s) {
         _cleanup_free_ PciAddress *pfs = NULL;
         size_t n = 0;
@@ -164,7 +164,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
         _cleanup_(scan_done) Scan s = { .directory_fd = -1 };
         int r;
 
-        /* Notes about the machine may be outdated, which only a full scan can tell. */
+        /* There are notes about the machine, which may be outdated. Only a full scan can tell. */
         if (old->n_notes > 0)
                 return scan_inventory_except(fs, old, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
@@ -193,12 +193,12 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 static int check_same(const Sysfs *fs, const PciDevice *now, size_t n_virtfns, const PciDevice *before) {
         int group = now->iommu_group;
 
-        /* Vendor, device and class cannot change while the instance stays the same, so they are not compared. */
+        /* Do not compare vendor, device and class: with the same instance they are the same. */
         if (now->instance != before->instance || n_virtfns != before->n_virtfns)
                 return -ESTALE;
         if (group >= 0 && group != before->iommu_group && scan_group_is_noiommu(fs, group))
                 group = -1;
-        /* Under Xen, IOMMU groups are derived and no link shows them. They change only with devices and ACS. */
+        /* Under Xen no link shows the IOMMU group, which is derived and changes only with devices and ACS. */
         return group == before->iommu_group || xen_is_dom0(fs) ? 0 : -ESTALE;
 }
 

@@ -79,7 +79,7 @@ static int open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **
         return device_dir_open(s->fs, name, ret);
 }
 
-/* Sets dev->path. Returns 0 or -ENOMEM. */
+/* Sets dev->path. beside: the device is in s->directory. 0 or -ENOMEM. */
 static int read_path(const Scan *s, const char *name, bool beside, PciDevice *dev) {
         int r;
 
@@ -116,7 +116,7 @@ static bool is_busy(const Scan *s, PciAddress address) {
         return false;
 }
 
-/* Finds the device in the previous inventory. NULL: it is new, or another device has taken its address. */
+/* Returns the device in the last inventory. NULL: it is new, or another device was at its address. */
 static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
         const PciDevice *before = s->old ? inventory_find(s->old, dev->address) : NULL;
 
@@ -136,7 +136,7 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         dev->ats = before->ats;
         if (clean)
                 return true;
-        /* The device was the only function of its slot, so ACS was not read. */
+        /* ACS was not read: the device was alone in its slot then. */
         if (before->acs == PCI_ACS_CLEAN)
                 return false;
         dev->acs = before->acs;
@@ -161,14 +161,14 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
-        /* A read may block on the hot-plug lock. The next full scan reads ATS. */
+        /* The read might wait for the hot-plug lock. The next full scan will do it. */
         if (clean && s->update)
                 return 0;
         /* A read of config space would resume a device in D3cold. */
         if (!s->conf || !device_dir_has(d, ATTRIBUTE_CONFIG) || streq_ptr(dev->power_state, "D3cold"))
                 return 0;
         if (pciconf_read(s->conf, dev->address, &facts) < 0)
-                /* No decision depends on ATS, so an unknown ATS is not a fault. */
+                /* ATS decides nothing, so it is no fault that it is unknown. */
                 return clean ? 0 : pci_device_add_fault(dev, "config cannot be read");
         dev->ats = facts.ats;
         if (clean)
@@ -191,7 +191,7 @@ static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         return NULL;
 }
 
-/* Remembers a PF with VFs for its VFs, which follow. */
+/* Remembers a PF with VFs, because its VFs are read next. 0 or -ENOMEM. */
 static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
         if (dev->n_linked == 0)
                 return 0;
@@ -201,7 +201,7 @@ static int add_pf(Scan *s, bool beside, const PciDevice *dev) {
         return beside ? 0 : remember_directory(s, dev->path);
 }
 
-/* Returns the PF whose virtfn links name the VF. NULL: no such PF was read before the VF. */
+/* Returns the PF that has a link to this VF; NULL: no such PF was read before. */
 static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
         for (size_t i = s->n_pfs; i > 0; i--) {
                 const PciDevice *pf = &s->inv->devices[s->pfs[i - 1]];
@@ -272,12 +272,12 @@ static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool b
         return r < 0 ? r : read_config(s, d, shares_slot, dev);
 }
 
-/* For the device that was added last, copies from the previous inventory what is not read of a locked device. */
+/* Copies what is not read of a locked device from the last inventory, if the device was added last. 0 or -ENOMEM. */
 static int keep_locked(Scan *s, PciAddress address) {
         PciDevice *now = s->inv->n_devices > 0 ? &s->inv->devices[s->inv->n_devices - 1] : NULL;
         const PciDevice *before;
 
-        /* The device was not added because it has disappeared. */
+        /* It was not added, because it has disappeared. */
         if (!now || !pci_address_equal(now->address, address))
                 return 0;
         before = find_before(s, now);
@@ -300,7 +300,7 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         if (r == -ENOMEM)
                 return r;
         if (r == -ENOENT || r == -ENODEV)
-                return 0; /* the device has disappeared since the listing */
+                return 0; /* removed since the listing */
         if (r < 0)
                 return inventory_add_note(s->inv, "%s cannot be read (%s) and is skipped.", name, strerror(-r));
         r = read_physfn(s, d, &known);
@@ -350,7 +350,7 @@ static bool is_on_path(const char *name, char *const *paths, size_t n_paths) {
         return false;
 }
 
-/* Moves the names on the paths to the front. Returns their number. */
+/* Moves the names of devices on the paths to the front. Returns how many they are. */
 static size_t keep_names_on_paths(char **names, size_t n, char *const *paths, size_t n_paths) {
         size_t n_kept = 0;
 
@@ -407,7 +407,7 @@ int scan_inventory(const Sysfs *fs, Inventory **ret) {
         return scan_inventory_except(fs, NULL, NULL, 0, ret);
 }
 
-/* Adds the path of a device, which contains all devices above it. Adds none for a device that does not exist. */
+/* Adds the path of a device, which names all devices above it, too. A missing device is no error. */
 static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address, const char *link) {
         char entry[sizeof(SCAN_DEVICES) + PCI_ADDRESS_STRING_MAX + 8];
         int r;
@@ -419,7 +419,7 @@ static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address
         return r == -ENOMEM ? r : 0;
 }
 
-/* paths has room for two paths of each device. */
+/* Reads the paths of devices and of their PFs, so paths has room for two of each device. */
 static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
         int r = 0;
 

@@ -18,7 +18,7 @@
 /* The number of capabilities that fit into extended config space. Ends the walk of a list with a loop. */
 #define CAPABILITIES_MAX ((PCI_CFG_SPACE_EXP_SIZE - PCI_CFG_SPACE_SIZE) / 8)
 
-/* -ENODATA: the register is beyond the readable part of config space. */
+/* Reads a register of config space. -ENODATA: it is beyond what this process may read. */
 static int read_word(int fd, int at, uint32_t *ret) {
         uint32_t word;
         ssize_t n = pread(fd, &word, sizeof(word), at);
@@ -54,7 +54,7 @@ static int find_serial(int fd, uint64_t *ret) {
 
                 if (r < 0)
                         return r;
-                /* The card does not respond. */
+                /* All ones: the card does not respond. */
                 if (header == UINT32_MAX)
                         return -EIO;
                 if (header == 0)

@@ -13,20 +13,20 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Entries of a PF's directory: attributes, and a virtfn link for each of at most 65535 VFs. */
+/* The most entries of a PF's directory: attributes, and up to 65535 links virtfnN. */
 #define ENTRIES_MAX         70000U
-/* Time to wait for virtfn links to appear or disappear after the write to sriov_numvfs. */
+/* How long to wait for the links virtfnN after a write to sriov_numvfs. */
 #define LINKS_WAIT_USEC     2000000U
 #define LINKS_INTERVAL_USEC 5000U
 
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on) {
         int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), on ? "1" : "0");
 
-        /* Linux before 4.12 lacks the attribute and always probes new VFs. A later step unbinds such a VF. */
+        /* Before Linux 4.12 the attribute does not exist and drivers are probed. A later step then unbinds such VFs. */
         return r == -ENOENT ? 0 : r;
 }
 
-/* Counts the VFs of pf by their virtfn links. Adds the number of VFs with a driver to *ret_bound, which may be NULL. */
+/* Counts the links virtfnN of the PF. *ret_bound (or NULL) grows by the number of VFs that have a driver. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         _cleanup_names_ char **names = NULL;
@@ -54,8 +54,7 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         return 0;
 }
 
-/* Waits until pf has count virtfn links, because the PF's driver may continue after the write. Polls, because sysfs has
- * no notification for links. */
+/* Waits until the PF has this number of links: its driver may go on after the write. sysfs does not notify, so poll. */
 static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_USEC * 1000 };
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + LINKS_WAIT_USEC;
@@ -72,7 +71,7 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         }
 }
 
-/* Returns 1 after a change, else 0 or a negative errno. */
+/* Writes sriov_numvfs. Returns 1 after a change, 0 if it has the value already, or a negative errno. */
 static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         char value[16];
         int changed, r;

@@ -7,8 +7,8 @@
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
-/* Writes sriov_drivers_autoprobe, which controls whether the kernel binds drivers to new VFs. Returns 0 unchanged,
- * 1 changed, or a negative errno. */
+/* Writes sriov_drivers_autoprobe, by which the kernel binds drivers to new VFs, or not. 1: changed; 0: unchanged; or a
+ * negative errno. */
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on);
 
 /*

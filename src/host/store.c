@@ -20,12 +20,12 @@
 struct Store {
         char *path;
         int state_fd;
-        int allocations_fd;  /* -errno: the directory cannot be opened, so the ledger is read-only */
-        int quarantine_fd;   /* -errno, likewise */
-        int spare_fd;        /* file for the next allocation; negative: none */
-        uint64_t generation; /* the last generation in use */
-        uint64_t reserved;   /* the number in STATE/generation */
-        char *released;      /* a newline and the text of STATE/released; NULL: empty */
+        int allocations_fd;  /* -errno: cannot be opened, so the ledger is read-only */
+        int quarantine_fd;   /* as allocations_fd, for the directory of quarantined devices */
+        int spare_fd;        /* file that store_add() will use; negative: none */
+        uint64_t generation; /* the last one that was assigned */
+        uint64_t reserved;   /* number in STATE/generation */
+        char *released;      /* a newline, then the text of STATE/released; NULL: none */
         Ledger *ledger;      /* the ledger of store_load(), not owned */
 };
 
@@ -34,14 +34,14 @@ struct Store {
 /* The next block must not exceed INT64_MAX, the highest generation that a file may have. */
 #define GENERATION_MAX ((uint64_t) INT64_MAX - GENERATION_BLOCK)
 
-/* Records in the ledger that a file could not be changed. r is the result of the change. Returns r. */
+/* If r is an error, notes in the ledger that a file could not be changed. Returns r. */
 static int note_failure(const Store *s, int r) {
         if (r < 0 && r != -ENOMEM)
                 (void) string_replace(&s->ledger->unwritable, "The ledger cannot be written: %s.", strerror(-r));
         return r;
 }
 
-/* As note_failure(), for the write of a file. A success clears the recorded failure. */
+/* As note_failure(), but a success clears the noted failure. */
 static int note_write(const Store *s, int r) {
         if (r >= 0)
                 (void) string_copy(&s->ledger->unwritable, NULL);
@@ -57,11 +57,11 @@ static int open_dir(int parent_fd, const char *name, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/* A child of the previous daemon holds the lock until it notices that its parent has exited. */
+/* Wait for the lock: a child of the last daemon keeps it until it sees that its parent has exited. */
 #define LOCK_TRIES 100
 #define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
 
-/* Two daemons with one ledger would allocate each device twice. The kernel releases the lock when the process ends. */
+/* Locks the state directory until the process ends: two daemons with one ledger would allocate each device twice. */
 static int lock(const Store *s, const char *path) {
         int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
 
@@ -76,8 +76,7 @@ static int lock(const Store *s, const char *path) {
         return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
 }
 
-/* Generations start at 1 when the file is missing. A damaged file is an error, because no generation may be used
- * twice. */
+/* Reads STATE/generation; if missing, the first is 1. A damaged file is an error: no number may be used twice. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, "generation", 64, &text, NULL);
@@ -87,7 +86,7 @@ static int read_generation(Store *s) {
                 return 0;
         if (r < 0)
                 return r;
-        /* A truncated number is a smaller number, and would lead to generations that are in use. */
+        /* Without its newline the number may be cut off, and smaller than numbers in use. */
         end = strchr(text, '\n');
         if (!end)
                 return -EINVAL;
@@ -97,7 +96,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* Removes temporary files: at most one after a crash, but many when writes failed. */
+/* Removes temporary files: a crash leaves one, failed writes may leave many. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
@@ -182,7 +181,7 @@ static int check_directory(const Store *s, int fd, const char *name, Ledger *l) 
                 s->path, *name ? "/" : "", name, st.st_uid, st.st_mode & 07777U);
 }
 
-/* Removes the full stop from a sentence that becomes part of a longer one. Returns the sentence, which may be NULL. */
+/* Cuts off the full stop of a sentence that goes into a longer one. NULL for NULL. */
 static const char *without_stop(char *sentence) {
         size_t n = sentence ? strlen(sentence) : 0;
 
@@ -270,7 +269,7 @@ static int load_directory(Store *s, Ledger *l, const char *name, int dir_fd,
                 return r == -ENOMEM ? r
                                     : set_read_only(l, name, r == -E2BIG ? "it has too many files" : why_unreadable(r));
         for (size_t i = 0; r >= 0 && i < n; i++)
-                /* Files whose name begins with a dot are temporary files of interrupted writes. */
+                /* Skip temporary files of interrupted writes. */
                 if (names[i][0] != '.')
                         r = load(s, l, names[i]);
         return r;
@@ -287,7 +286,7 @@ static int load_services(const Store *s, Ledger *l, char **ret) {
         return r == -ENOMEM ? r : set_read_only(l, SERVICES_FILE, why_unreadable(r));
 }
 
-/* Without the file, releasing an allocation that is gone is refused, which is harmless. */
+/* Loads STATE/released. Without it, a repeated release of an allocation that is gone is refused, which does no harm. */
 static void load_released(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, RELEASED_FILE, RELEASED_MAX * (ALLOCATION_NAME_MAX + 24U), &text, NULL);
@@ -314,7 +313,7 @@ static int load_files(Store *s, Ledger *l, char **ret_services) {
         r = load_directory(s, l, "quarantine", s->quarantine_fd, load_quarantined);
         if (r < 0)
                 return r;
-        /* The daemon starts these services as root, so other users must not be able to name them. */
+        /* These services are started as root: other users must not be able to name them. */
         return trusted ? load_services(s, l, ret_services) : 0;
 }
 
@@ -331,7 +330,7 @@ int store_load(Store *s, Ledger *l, char **ret_services) {
                 (void) set_read_only(l, "generation", "no generation above those of it and of the allocations is left");
         if (l->read_only)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_READ_ONLY }), "%s", l->read_only);
-        /* Reports a read-only file system at startup, before the first write fails. */
+        /* Reports a read-only file system at startup rather than at the first write. */
         if (s->allocations_fd >= 0 &&
             note_failure(s, faccessat(s->allocations_fd, ".", W_OK, AT_EACCESS) < 0 ? -errno : 0) < 0)
                 log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE }), "%s", l->unwritable);
@@ -344,7 +343,7 @@ void store_prepare(Store *s) {
                 s->spare_fd = spare_file_at(s->allocations_fd);
 }
 
-/* spare: the file to use if no file has the name yet; negative: none. */
+/* Writes a file. spare: use it if no file has the name yet; negative: none. */
 static int save(const Store *s, int dir_fd, int spare, const char *file, const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a);
         _cleanup_close_ int fd = spare;
@@ -381,7 +380,7 @@ bool store_may_have(const Store *s, const Allocation *a) {
 
         if (r >= 0)
                 return streq(text, wanted);
-        /* Returns whether a file with this name may have been written by the daemon. */
+        /* The file cannot be read. Unless the error means that the daemon did not write it, it may have the content. */
         return r != -ENOENT && r != -EISDIR && r != -EINVAL && r != -E2BIG;
 }
 
@@ -413,7 +412,7 @@ int store_save_services(Store *s, const char *text) {
 #define MODULES_FILE     "nvlink-modules"
 #define MODULES_FILE_MAX 4096U
 
-/* Without the file, the daemon asks for the module ids again. */
+/* Without this file the daemon asks NVIDIA's driver again. */
 char *store_load_modules(const Store *s) {
         char *text = NULL;
         int r = read_file_at(s->state_fd, MODULES_FILE, MODULES_FILE_MAX, &text, NULL);

@@ -10,9 +10,9 @@
 #include "util/cleanup.h"
 #include "util/strings.h"
 
-/* Room for some thousand events: all VFs of a host may appear at once, with several events each. */
+/* Room for thousands of events: all VFs of a host may appear at once, each with several events. */
 #define RECEIVE_BUFFER (16 * 1024 * 1024)
-/* The most irrelevant events to skip before returning to the event loop. */
+/* How many events about other devices one call skips at most. */
 #define SKIPPED_MAX    256
 /* Device paths, relative to /sys. */
 #define PCI_DRIVERS    "/bus/pci/drivers/"
@@ -40,7 +40,9 @@ int uevent_monitor_new(UeventMonitor **ret) {
                 if (r < 0)
                         return r;
         }
-        /* Failures are ignored: a smaller buffer loses more events, and each loss causes a full scan. */
+        /*
+         * Ignore a failure: with a smaller buffer more events are lost, and each loss makes the daemon scan everything.
+         */
         (void) udev_monitor_set_receive_buffer_size(m->monitor, RECEIVE_BUFFER);
         r = udev_monitor_enable_receiving(m->monitor);
         if (r < 0)
@@ -74,7 +76,7 @@ static UeventAction action_from_string(const char *s) {
         return streq_ptr(s, "remove") ? UEVENT_REMOVE : UEVENT_CHANGE;
 }
 
-/* path: a mediated device's, as in .../0000:82:00.0/4b20d080-1b54-4048-85b3-a6a62d165c01. */
+/* Finds the parent of a mediated device, whose path ends with .../0000:82:00.0/4b20d080-1b54-4048-85b3-a6a62d165c01. */
 static int read_mdev_parent(const char *path, PciAddress *ret) {
         const char *end = path ? strrchr(path, '/') : NULL;
         const char *slash = end ? memrchr(path, '/', (size_t) (end - path)) : NULL;
@@ -83,7 +85,7 @@ static int read_mdev_parent(const char *path, PciAddress *ret) {
         return parent ? pci_address_parse(parent, ret) : -EINVAL;
 }
 
-/* Returns -EINVAL when the event is not about a PCI function, its mediated device, a PCI driver or a system device. */
+/* Reads an event. -EINVAL: it is not about a PCI function, its mediated device, a PCI driver or a system device. */
 static int read_event(struct udev_device *event, UeventAction *ret_action, PciAddress *ret_address) {
         const char *name = udev_device_get_sysname(event), *path = udev_device_get_devpath(event);
         int r;

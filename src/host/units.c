@@ -14,16 +14,16 @@
 #define PATH       "/org/freedesktop/systemd1"
 #define MANAGER    SERVICE ".Manager"
 #define UNIT       SERVICE ".Unit"
-/* Time for systemd to kill a command after its time limit. */
+/* How long systemd may take to kill a command after the time limit. */
 #define GRACE_USEC 1000000U
-/* Time for systemd to queue a start on a busy host, because the time limit may be less than a second. */
+/* The least time for systemd to queue a start on a busy host: the caller's limit may be less than a second. */
 #define ASK_USEC   2000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */
 typedef struct UnitJob {
         const char *path;
-        bool removed; /* the signal has arrived */
-        bool done;    /* the job succeeded */
+        bool removed; /* its signal has arrived */
+        bool done;    /* the job has succeeded */
 } UnitJob;
 
 static uint64_t left_until(uint64_t end) {
@@ -38,7 +38,7 @@ static int open_bus(uint64_t end, sd_bus **ret) {
         return r < 0 ? r : sd_bus_set_method_call_timeout(*ret, MAX(left_until(end), (uint64_t) 1));
 }
 
-/* Returns whether the unit is not loaded, or systemd is not on the bus. */
+/* Returns true when the error means that the unit is not loaded, or systemd is not on the bus. */
 static bool is_absent(const sd_bus_error *error) {
         return sd_bus_error_has_name(error, SERVICE ".NoSuchUnit") ||
                sd_bus_error_has_name(error, SD_BUS_ERROR_SERVICE_UNKNOWN) ||
@@ -123,11 +123,11 @@ static int wait_for_job(sd_bus *bus, UnitJob *job, uint64_t end) {
 static int subscribe(sd_bus *bus, UnitJob *job, sd_bus_error *error) {
         int r = sd_bus_match_signal(bus, NULL, SERVICE, PATH, MANAGER, "JobRemoved", on_job_removed, job);
 
-        /* systemd sends JobRemoved only while a client is subscribed. */
+        /* Without a subscriber systemd sends no JobRemoved. */
         return r < 0 ? r : sd_bus_call_method(bus, SERVICE, PATH, MANAGER, "Subscribe", error, NULL, NULL);
 }
 
-/* ask_end: the deadline for systemd to queue the job. end: the deadline of the job. */
+/* Starts or stops a unit. ask_end: until when systemd may queue the job. end: until when the job may run. */
 static int change_unit(const char *method, const char *name, uint64_t ask_end, uint64_t end, bool *ret_asked) {
         _cleanup_(sd_bus_flush_close_unrefp) sd_bus *bus = NULL;
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;

@@ -17,7 +17,7 @@ typedef enum UnitUse {
         UNIT_QUEUED, /* its start job is queued, as at boot */
 } UnitUse;
 
-/* Returns 0 or a negative errno. */
+/* Reads whether the unit is used. 0 or a negative errno. */
 int unit_read_use(const char *name, uint64_t end, UnitUse *ret);
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
  * negative errno. */

@@ -14,10 +14,10 @@
 #define REMEDY_END   "See the journal, or make the request without a template."
 
 struct Validator {
-        ValidatorAnswered answered; /* NULL after the call */
+        ValidatorAnswered answered; /* NULL: has been called */
         ValidatorEnded ended;
         void *userdata;
-        int answer; /* read end of the pipe from the process's standard output */
+        int answer; /* where the process's standard output is read */
         ChildWatch child;
 };
 
@@ -33,7 +33,8 @@ static void tell_answer(Validator *v, const Refusal *refusal) {
                 answered(refusal, v->userdata);
 }
 
-/* text is "LINE ELEMENT\nREASON". LINE is 0 when the reason is not about a line of the template. */
+/* Makes the refusal of the process's text, "LINE ELEMENT\nREASON". LINE is 0 when the reason is about no line of the
+ * template. */
 static Verdict refuse_invalid(Refusal *ret, char *text) {
         char *reason = text, *name, *first = strsep(&reason, "\n");
         long line = strtol(first, &name, 10);

@@ -15,7 +15,7 @@ struct nl_sock;
 
 #define PF_PORTS_MAX 8U
 
-/* A network interface of the PF. */
+/* A network interface of a PF. */
 typedef struct PfNetdev {
         PciAddress pf;
         int ifindex;
@@ -28,13 +28,13 @@ typedef struct PfNetdev {
  * update the cache.
  */
 typedef struct PfView {
-        bool ofed_known, has_ofed; /* has_ofed: the PF has a sriov directory; valid when ofed_known */
+        bool ofed_known, has_ofed; /* whether the PF has a sriov directory; valid when ofed_known */
         bool iov_known;
-        char iov_device[160]; /* path of the mlx4 InfiniBand device with a directory iov, or "" */
+        char iov_device[160]; /* path of the mlx4 InfiniBand device that has a directory iov; "": none */
         bool netdevs_asked;   /* devs, vfs and n_vfs are valid */
         unsigned n_devs;
-        PfNetdev devs[PF_PORTS_MAX];     /* one per port, ascending by port */
-        VfAttributes *vfs[PF_PORTS_MAX]; /* vfs[i][VF index], reported for devs[i]; owned */
+        PfNetdev devs[PF_PORTS_MAX];     /* the interface of each port, ascending by port */
+        VfAttributes *vfs[PF_PORTS_MAX]; /* by index in devs, then by VF; owned */
         size_t n_vfs[PF_PORTS_MAX];
 } PfView;
 
@@ -48,15 +48,15 @@ typedef struct VfTarget {
         PfView *view;
 } VfTarget;
 
-/* MLNX_OFED's sriov/N directory. */
+/* By the directory sriov/N of MLNX_OFED. */
 int vf_ofed_read(const VfTarget *t, VfAttributes *ret);
 int vf_ofed_write(const VfTarget *t, const VfAttributes *change);
 
-/* The iov directory of mlx4's InfiniBand ports (kernel ABI/stable/sysfs-class-infiniband). */
+/* By the directory iov of mlx4's InfiniBand devices (stable/sysfs-class-infiniband of the kernel's ABI). */
 int vf_mlx4_read(const VfTarget *t, VfAttributes *ret);
 int vf_mlx4_write(const VfTarget *t, const VfAttributes *change);
 
-/* rtnetlink on the network interfaces of the PF. */
+/* By rtnetlink, on the network interfaces of the PF. */
 int vf_netlink_read(const VfTarget *t, VfAttributes *ret);
 int vf_netlink_write(const VfTarget *t, const VfAttributes *change);
 

@@ -49,15 +49,15 @@ static struct nla_policy vlan_policy[IFLA_VF_VLAN_INFO_MAX + 1] = {
         [IFLA_VF_VLAN_INFO] = { .minlen = sizeof(struct ifla_vf_vlan_info) },
 };
 
-/* A query of the VFs of an interface. */
+/* A query for the VFs of an interface. */
 typedef struct VfQuery {
         const PfNetdev *dev;
-        VfAttributes *vfs; /* attributes received so far, by VF index */
+        VfAttributes *vfs; /* by VF index: what the kernel has reported so far */
         size_t n;
 } VfQuery;
 
 static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
-        struct ifla_vf_trust flag; /* has the layout of ifla_vf_spoofchk */
+        struct ifla_vf_trust flag; /* ifla_vf_spoofchk has the same layout */
 
         if (nla && nla_memcpy(&flag, nla, sizeof(flag)) == sizeof(flag) && flag.setting != UINT32_MAX)
                 vf_attributes_put(v, a, flag.setting != 0);
@@ -115,7 +115,7 @@ static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
 static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
         struct ifla_vf_guid guid;
 
-        /* Copied, because the GUID has 8 bytes and netlink attributes are aligned to 4. */
+        /* Copy the GUID: it has 8 bytes, but netlink aligns attributes to 4. */
         if (nla && nla_memcpy(&guid, nla, sizeof(guid)) == sizeof(guid))
                 vf_attributes_put(v, a, guid.guid);
 }
@@ -139,7 +139,7 @@ static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
         if (nla_parse_nested(tb, IFLA_VF_MAX, info, vf_policy) < 0 || !tb[IFLA_VF_MAC])
                 return -EPROTO;
         mac = nla_data(tb[IFLA_VF_MAC]);
-        if (mac->vf > UINT16_MAX) /* a VF index is less than TotalVFs, which has 16 bits */
+        if (mac->vf > UINT16_MAX) /* a PF has at most 65535 VFs (TotalVFs) */
                 return -EPROTO;
         vf = add_vf(q, mac->vf);
         if (!vf)
@@ -148,7 +148,7 @@ static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
                 return get_ethernet(tb, vf);
         if (type != ARPHRD_INFINIBAND)
                 return 0;
-        /* The other attributes of the VF of an IPoIB interface are zeros or the PF's address. */
+        /* On an IPoIB interface the VF's other attributes are zeros, or the PF's address. */
         get_guid(tb[IFLA_VF_IB_NODE_GUID], VF_NODE_GUID, vf);
         get_guid(tb[IFLA_VF_IB_PORT_GUID], VF_PORT_GUID, vf);
         get_link_state(tb[IFLA_VF_LINK_STATE], vf);
@@ -225,9 +225,9 @@ static int put_info(struct nl_msg *msg, int type, const void *data, size_t size)
 
 typedef struct Put Put;
 struct Put {
-        unsigned bits; /* attributes that the kernel sets together */
+        unsigned bits; /* attributes that the kernel sets in one go */
         int (*put)(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v);
-        VfAttribute attribute; /* for put_setting() and put_guid(): the attribute, and its type in IFLA_VF_INFO */
+        VfAttribute attribute; /* for put_setting() and put_guid(): the attribute, and its IFLA_VF_ type */
         int type;
 };
 
@@ -288,7 +288,7 @@ static int put_setting(struct nl_msg *msg, const Put *p, unsigned vf, const VfAt
 static int put_guid(struct nl_msg *msg, const Put *p, unsigned vf, const VfAttributes *v) {
         struct ifla_vf_guid guid;
 
-        memset(&guid, 0, sizeof(guid)); /* includes the padding */
+        memset(&guid, 0, sizeof(guid)); /* also zeroes the padding */
         guid.vf = vf;
         guid.guid = v->value[p->attribute];
         return put_info(msg, p->type, &guid, sizeof(guid));
@@ -401,7 +401,7 @@ static int find_netdevs(const VfTarget *t) {
                 char text[SYSFS_ATTRIBUTE_MAX];
                 uint64_t ifindex;
 
-                /* The interface may have disappeared since the listing. */
+                /* Skip an interface that has disappeared since the listing. */
                 if (is_representor(t, names[i]) || read_netdev_attribute(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
@@ -480,7 +480,7 @@ int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         return r;
 }
 
-/* Writes the attributes of change that interface dev supports, and removes them from change. */
+/* Writes what dev supports of change, and removes that from change. 0 or a negative errno. */
 static int write_netdev(struct nl_sock *sk, const VfTarget *t, unsigned dev, VfAttributes *change) {
         VfAttributes now = attributes_of(t, dev), supported = *change;
 

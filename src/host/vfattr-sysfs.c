@@ -11,7 +11,7 @@
 #include "util/strings.h"
 #include "vfattr-internal.h"
 
-/* MLNX_OFED's directory sriov/N of the PF. */
+/* Uses the directory sriov/N that MLNX_OFED gives a PF. */
 
 static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_AUTO] = "Follow",
@@ -19,8 +19,7 @@ static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_DOWN] = "Down",
 };
 
-/* The files used. An Ethernet PF has only "node". Other files of the directory return a usage text instead of the
- * value. */
+/* The files with attributes. An Ethernet PF has only "node". Other files return a usage text instead of a value. */
 static const struct OfedFile {
         const char *name;
         VfAttribute attribute;
@@ -55,7 +54,8 @@ static bool parse_ofed_guid(VfAttribute a, const char *text, VfAttributes *v) {
         return vf_attributes_parse(term, v, &problem) >= 0;
 }
 
-/* Ignores a value that cannot be parsed, such as the driver's "Invalid policy". Such a value could not be restored. */
+/* Reads one attribute. Ignores a text that cannot be parsed, as the driver's "Invalid policy": it could not be
+ * restored. */
 static void read_ofed_file(const struct OfedFile *f, const char *text, VfAttributes *ret) {
         VfAttributes one = { 0 };
 
@@ -95,7 +95,7 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 
                 if (!vf_attributes_have(change, a))
                         continue;
-                /* The newline is required: the driver compares the policy with "Follow\n". */
+                /* With the newline: the driver compares a policy with "Follow\n". */
                 (void) snprintf(line, sizeof(line), "%s\n",
                                 a == VF_LINK ? policies[change->value[a]]
                                              : vf_value_format(a, change->value[a], value));
@@ -112,8 +112,8 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
  */
 
 #define DEVICES_MAX   16U
-#define PORTS_MAX     2U   /* ports of an mlx4 device */
-#define PKEYS_MAX     256U /* the driver's pkey index has 8 bits */
+#define PORTS_MAX     2U   /* the most ports of an mlx4 device */
+#define PKEYS_MAX     256U /* the driver's index has 8 bits */
 #define ENTRIES_MAX   256U
 #define MLX4_PATH_MAX 256
 
@@ -129,7 +129,7 @@ static const struct PortAttributes {
 typedef struct Iov {
         const VfTarget *t;
         const char *device; /* path of the InfiniBand device, relative to the root */
-        char vf[40];        /* name of the VF's directory in device/iov */
+        char vf[40];        /* name of the VF's directory in iov */
         unsigned ports[PORTS_MAX];
         unsigned n_ports;
 } Iov;
@@ -146,7 +146,7 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* Sets iov_device of the PF's cache. It is "" if the PF is no mlx4, or the mlx4_ib driver is not loaded. */
+/* Finds iov_device for the cache. "" if the PF is no mlx4 card, or mlx4_ib is not loaded. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         _cleanup_names_ char **names = NULL;
@@ -165,7 +165,7 @@ static int find_device(const VfTarget *t) {
         return view->iov_known ? 0 : r;
 }
 
-/* Ethernet ports are excluded: their alias GUIDs have no effect, and their pkeys cannot be written. */
+/* Returns true for an InfiniBand port. On an Ethernet port alias GUIDs have no effect, and pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
 
@@ -173,7 +173,7 @@ static bool is_infiniband(const Iov *iov, unsigned port) {
         return sysfs_read(iov->t->fs, path, text, sizeof(text)) < 0 || !streq(text, "Ethernet");
 }
 
-/* Finds the InfiniBand ports of the VF. */
+/* Lists the InfiniBand ports of the VF. */
 static int find_ports(Iov *iov) {
         _cleanup_names_ char **names = NULL;
         char path[MLX4_PATH_MAX];
@@ -208,7 +208,7 @@ static int find_iov(const VfTarget *t, Iov *iov) {
         return find_ports(iov);
 }
 
-/* Formats the path of the file with the VF's alias GUID at port. */
+/* Formats the path of the VF's alias GUID at a port. */
 static int guid_path(const Iov *iov, unsigned port, char path[static MLX4_PATH_MAX]) {
         char text[SYSFS_ATTRIBUTE_MAX];
         uint64_t index;
@@ -363,7 +363,7 @@ int vf_mlx4_write(const VfTarget *t, const VfAttributes *change) {
 
         if (r < 0)
                 return r;
-        /* Pkeys first: if the value of a pkey is refused, nothing has been written. */
+        /* Pkeys first: a wrong pkey is refused before anything is written. */
         r = write_pkeys(&iov, change);
         for (unsigned i = 0; r >= 0 && i < iov.n_ports; i++)
                 if (vf_attributes_have(change, port_attributes[i].guid))

@@ -25,7 +25,7 @@ static const struct Interface {
 
 typedef struct State {
         VfAttributes all;
-        unsigned own[ELEMENTSOF(interfaces)]; /* bits: attributes in all that interfaces[i] writes */
+        unsigned own[ELEMENTSOF(interfaces)]; /* bit N of own[i]: attribute N of all is written by interfaces[i] */
 } State;
 
 static int check_exists(const VfTarget *t) {
@@ -141,7 +141,7 @@ static int verify_change(const VfTarget *t, const VfChange *c) {
 
         if (r < 0)
                 return r;
-        if (then.all.set == 0) /* the PF's network interface is gone */
+        if (then.all.set == 0) /* the PF's network interface has disappeared */
                 return -EOPNOTSUPP;
         return vf_attributes_differ(&c->wanted, &then.all) ? -EIO : 1;
 }

@@ -11,8 +11,5 @@
  */
 int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret);
 
-/*
- * Makes libvirt's reason a printable part of a sentence, without full stop. A reason may quote a document, with any
- * bytes.
- */
+/* Makes a reason of libvirt fit into a sentence: printable, without full stop. It may quote any bytes of a document. */
 void virt_make_quotable(char *reason);

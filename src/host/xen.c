@@ -14,10 +14,10 @@
 #define BACKENDS     "sys/bus/xen-backend/devices"
 #define PCIBACK      "sys/bus/pci/drivers/" PCIBACK_DRIVER
 #define ENTRIES_MAX  65536U
-/* Time limits for xenstore in the event loop, and in a child. */
+/* How long to wait for xenstore, in the event loop and in a child. */
 #define ANSWER_USEC  1000000U
 #define PATIENT_USEC 5000000U
-/* After a timeout, questions fail at once for this time, because each one blocks the process. */
+/* After a timeout, fail at once for this time: each question blocks the process. */
 #define SILENCE_USEC 5000000U
 
 static uint64_t silent_until, patience = ANSWER_USEC;
@@ -39,7 +39,7 @@ bool xen_is_dom0(const Sysfs *fs) {
         return sysfs_read(fs, "proc/xen/capabilities", text, sizeof(text)) < 0 || strstr(text, "control_d");
 }
 
-/* Returns 0 when the directory does not exist. */
+/* Lists a directory. A missing one is empty: 0. */
 static int list_entries(const Sysfs *fs, const char *path, char ***ret, size_t *n) {
         _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, n);
@@ -59,7 +59,7 @@ static int has_backend(const Sysfs *fs) {
         return r;
 }
 
-/* Adds each device that is bound to pciback. */
+/* Adds every device that is bound to pciback. */
 static int read_bound(const Sysfs *fs, XenGuests *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;

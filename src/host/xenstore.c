@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * A client of xenstore that only reads. xen/include/public/io/xs_wire.h has the messages, docs/misc/xenstore.txt of Xen
- * the requests and answers.
- */
+/* Reads xenstore. Messages are described in xen/include/public/io/xs_wire.h, requests and answers in
+ * docs/misc/xenstore.txt of Xen. */
 
 #include "xenstore.h"
 
@@ -16,8 +14,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-#define SOCKET       "/run/xenstored/socket" /* of a xenstored in dom0 */
-#define DEVICE       "/dev/xen/xenbus"       /* the kernel's connection, even to a xenstored in its own domain */
+#define SOCKET       "/run/xenstored/socket" /* where a xenstored in dom0 listens */
+#define DEVICE       "/dev/xen/xenbus"       /* the kernel's connection, also to a xenstored in another domain */
 #define BACKENDS     "/local/domain/0/backend/pci"
 #define NOTES        "/libxl/pci"
 #define PAYLOAD_MAX  4096U /* XENSTORE_PAYLOAD_MAX */
@@ -33,7 +31,7 @@ typedef enum MessageType {
 
 typedef struct Message {
         uint32_t type, request, transaction, length;
-        char payload[PAYLOAD_MAX + 1]; /* a NUL follows the received bytes */
+        char payload[PAYLOAD_MAX + 1]; /* what was received, and a NUL */
 } Message;
 #define HEADER_SIZE offsetof(Message, payload)
 
@@ -50,7 +48,7 @@ static int connect_socket(const char *path) {
         return r < 0 ? r : TAKE_FD(fd);
 }
 
-/* libxenstore reads the variable XENSTORED_PATH too. */
+/* Opens a connection. XENSTORED_PATH takes precedence, as in libxenstore. */
 static int open_store(void) {
         const char *path = getenv("XENSTORED_PATH");
         int fd = connect_socket(path ?: SOCKET);
@@ -72,7 +70,7 @@ static int receive_bytes(int fd, void *buf, size_t size) {
         return 0;
 }
 
-/* Converts xenstore's error, which is a name. */
+/* Converts the name of an error, which xenstore sends, to an errno. */
 static int error_of(const Message *m) {
         return streq(m->payload, "ENOENT") ? -ENOENT : streq(m->payload, "EAGAIN") ? -EAGAIN : -EIO;
 }
@@ -102,7 +100,7 @@ static int call_store(const Store *s, MessageType type, const char *argument, Me
         return r < 0 ? r : m->type == XS_ERROR ? error_of(m) : 0;
 }
 
-/* Returns -ENOENT when the guest does not exist any more. Sets name even then. */
+/* Reads the name of a guest; sets name in any case. -ENOENT: the guest does not exist any more. */
 static int read_name(const Store *s, uint32_t domain, char *name) {
         Message m;
         char path[64];
@@ -180,7 +178,7 @@ static int read_domain(const Store *s, const char *domain) {
         return r;
 }
 
-/* Parses "0000-03-10-1". */
+/* Parses a device's address in a note, "0000-03-10-1". */
 static int parse_note(const char *entry, PciAddress *ret) {
         static const char separators[] = "::.";
         char text[PCI_ADDRESS_STRING_MAX];
@@ -198,7 +196,7 @@ static int parse_note(const char *entry, PciAddress *ret) {
         return pci_address_parse(text, ret);
 }
 
-/* Adds a device with a note. A note of a guest that has ended is skipped. */
+/* Adds the device of a note. Skips it if the guest has ended. */
 static int take_note(const Store *s, const char *entry) {
         char path[64], name[XEN_NAME_MAX];
         PciAddress address;
@@ -246,7 +244,7 @@ static int read_once(Store *s) {
                 return r;
         s->transaction = (uint32_t) id;
         r = read_entries(s, BACKENDS, read_domain);
-        /* libxl writes the note before it gives the device to the guest. */
+        /* libxl writes a note before it gives the device to the guest, and the entry of the backend afterwards. */
         if (r == 0)
                 r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);

@@ -12,15 +12,13 @@
 #include "util/log.h"
 
 #define KUBECONFIG_MAX (1U << 20)
-#define TOLD_MAX       400U /* bytes of a message of the API server that are logged */
-
-/* Reading YAML. */
+#define TOLD_MAX       400U /* bytes of the API server's message that a log line quotes */
 
 static const char *scalar(const yaml_node_t *node) {
         return node && node->type == YAML_SCALAR_NODE ? (const char *) node->data.scalar.value : NULL;
 }
 
-/* Returns the value of a key; NULL if the node is no mapping or does not have the key. */
+/* Returns the value of the key in a YAML mapping. NULL: node is no mapping, or has no such key. */
 static const yaml_node_t *value_of(yaml_document_t *d, const yaml_node_t *node, const char *key) {
         if (!node || node->type != YAML_MAPPING_NODE)
                 return NULL;
@@ -34,8 +32,8 @@ static const char *text_of(yaml_document_t *d, const yaml_node_t *node, const ch
         return scalar(value_of(d, node, key));
 }
 
-/* Returns node[key] of the element of list whose name is in node[reference]: contexts, clusters and users have this
- * form. NULL: there is none, logged. */
+/* The mapping node names an entry of a list of the kubeconfig: contexts, clusters or users. Finds the entry whose name
+ * is node[reference] in list, and returns entry[key]. NULL: not found, logged. */
 static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const yaml_node_t *node,
                                      const char *reference, const char *list, const char *key) {
         const yaml_node_t *all = value_of(d, yaml_document_get_root_node(d), list), *found = NULL;
@@ -52,8 +50,8 @@ static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const
         return found;
 }
 
-/* Reads a file of the kubeconfig: KEY is its path, relative to the directory of the kubeconfig, and KEY-data its
- * content. If both are there, the content counts. */
+/* Takes a certificate or key from node, which has its path as KEY, relative to the directory of the kubeconfig, or its
+ * content as KEY-data. KEY-data takes precedence. */
 static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node_t *node, const char *key,
                      char **ret_file, char **ret_text) {
         const char *path = text_of(d, node, key), *slash = strrchr(kubeconfig, '/'), *data;
@@ -111,8 +109,6 @@ static int take_config(const char *path, yaml_document_t *d, Api *a) {
                 r = take_file(path, d, user, "tokenFile", &a->token_file, NULL);
         return r < 0 ? log_error_errno(r, "%s: A value cannot be read: %m", path) : 0;
 }
-
-/* Requests. */
 
 int apiserver_init(Manager *m) {
         const char *path = m->kubeconfig;

@@ -7,9 +7,10 @@
 
 #include "guest/cdi.h"
 
-/* Where containers find the files of KEP-5304 (kubernetes/dynamic-resource-allocation, api/metadata/types.go). */
+/* The directory in a container with the metadata files of KEP-5304 (kubernetes/dynamic-resource-allocation,
+ * api/metadata/types.go). */
 #define CONTAINER_DIRECTORY  "/var/run/kubernetes.io/dra-device-attributes"
-/* The annotation of a claim that was made from a template (kubernetes/api, resource/v1/types.go:
+/* Kubernetes sets this annotation on a claim that it made from a template (kubernetes/api, resource/v1/types.go:
  * PodResourceClaimAnnotation). */
 #define POD_CLAIM_ANNOTATION "resource.kubernetes.io/pod-claim-name"
 
@@ -17,7 +18,8 @@ static bool member_is_name(json_object *o, const char *key) {
         return name_is_valid(member_text(o, key) ?: "");
 }
 
-/* Checks a device of a record. Its request is a DNS label, with a slash and another one for alternatives. */
+/* Returns whether an entry of the record's "devices" is valid. "request" is a DNS label, or two with a slash between
+ * them: the request and the chosen alternative. */
 static bool device_is_valid(json_object *device) {
         const char *request = member_text(device, "request") ?: "", *slash = strchr(request, '/');
         char main_part[NAME_SIZE];
@@ -27,7 +29,7 @@ static bool device_is_valid(json_object *device) {
                (!slash || name_is_valid(slash + 1)) && member_is_name(device, "device");
 }
 
-/* The record. */
+/* Makes and checks the record. */
 
 int claim_from_document(json_object *claim, const ClaimRef *ref, const char *node, json_object **ret,
                         char ret_sentence[static CLAIM_SENTENCE_SIZE]) {
@@ -136,15 +138,15 @@ bool claim_is_first(json_object *record, size_t i) {
         return true;
 }
 
-/* Files. */
+/* Makes the CDI document and the metadata of a claim. */
 
 void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SIZE]) {
         (void) snprintf(ret, CLAIM_CDI_ID_SIZE, KUBE_DRIVER "/claim=%s_%.40s", member_text(record, "uid"),
                         claim_device(record, i));
 }
 
-/* Adds the device nodes. All devices of a pod use the same kind, because a kernel has VFIO character devices for all
- * devices or for none. */
+/* Adds the device nodes: VFIO character devices if the node has iommufd, else the node of the IOMMU group. All devices
+ * of a pod use the same kind, because a kernel has character devices for all devices or for none. */
 static int add_nodes(json_object *edits, json_object *document, json_object *device) {
         const char *cdev = member_text(device, "vfio_device");
 
@@ -180,7 +182,7 @@ int claim_cdi(json_object *record, json_object *document, const char *metadata, 
 }
 
 int claim_metadata(json_object *record, json_object *document, size_t i, char **ret) {
-        /* KubeVirt 1.9 reads the second only (kubevirt/kubevirt, pkg/dra/metadata/types.go). */
+        /* KubeVirt 1.9 reads v1alpha1 only (kubevirt/kubevirt, pkg/dra/metadata/types.go). */
         static const char *const versions[] = { "v1beta1", "v1alpha1" };
         _cleanup_json_ json_object *o = json_format(
                 "{'kind': 'DeviceMetadata', 'metadata': {'name': '%s', 'namespace': '%s', 'uid': '%s', 'generation': "

@@ -26,22 +26,23 @@ int claim_from_document(json_object *claim, const ClaimRef *ref, const char *nod
  * has another UID, or its devices were deallocated. Other replies, such as the page of a proxy, prove nothing.
  */
 bool claim_has_gone(int status, json_object *reply, const ClaimRef *ref);
-/* Checks a record that this program has written. 0 or -EBADMSG. */
+/* Returns 0 if the record has the form above and is that of the claim with this UID, else -EBADMSG. */
 int claim_check_record(json_object *record, const char *uid);
-/* Finds the claim of an allocation by its name and tag. False: it belongs to no claim. */
+/* Finds the claim of an allocation by the allocation's name and tag. False: the allocation was not made for a claim. */
 bool claim_of_allocation(json_object *allocation, ClaimRef *ret);
 
-/* Returns the name in slices of a device of the record. */
+/* Returns the name, as in the ResourceSlices, of device i of the record. */
 const char *claim_device(json_object *record, size_t i);
-/* Writes the part of the request's name that is used in file names, which is before the slash. */
+/* Writes the name of the request of device i, for file names: the part before the slash. */
 void claim_request_name(json_object *record, size_t i, char ret[static NAME_SIZE]);
-/* Returns true when the device is the first one of its request. */
+/* Returns true when device i is the first device of its request in the record. */
 bool claim_is_first(json_object *record, size_t i);
-/* Formats "passthroughd.org/claim=UID_DEVICE". */
+/* Formats the CDI name of device i: "passthroughd.org/claim=UID_DEVICE". */
 void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SIZE]);
 
 /* Makes the CDI document of all devices: their device nodes, and with the first device of each request its metadata,
  * which is in metadata/UID/REQUEST. -ENOENT: a device or its IOMMU group is missing; -ENOMEM. */
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret);
-/* Makes the text of KEP-5304 for the request of a device: an object for each version, the newest first. */
+/* Formats the metadata file of KEP-5304 for the request of device i: one JSON object for each version of the format,
+ * newest first. */
 int claim_metadata(json_object *record, json_object *document, size_t i, char **ret);

@@ -11,8 +11,9 @@
 #include "grpc.h"
 
 #define WORKS_MAX        512U
-#define ORPHANS_MAX      32U /* the most claims with an allocation about which the API server is asked at a time */
-/* The kubelet gives a call 45 s (kubernetes/kubernetes, pkg/kubelet/cm/dra/plugin). */
+#define ORPHANS_MAX      32U /* checks of orphans (claims that may have gone) at a time */
+/* Limit for preparing or unpreparing a claim. The kubelet cancels a call after 45 s (kubernetes/kubernetes,
+ * pkg/kubelet/cm/dra/plugin). */
 #define WORK_TIMEOUT_SEC 40U
 #define WATCHERS_MAX     8U
 
@@ -20,46 +21,48 @@
 typedef struct Api {
         char *server; /* without a slash at the end */
         char *token, *token_file;
-        char *files[3],
-                *texts[3]; /* PEM files and texts: the CA (none: those of the system), a certificate, and its key */
+        char *files[3], *texts[3]; /* PEM texts or, for files, their paths in files: the CA (neither: the system's CAs),
+                                      a certificate, and its key */
         HttpTls tls;
         Http *http;
 } Api;
 
-/* The daemon's current document of the node. */
+/* The daemon's last document of the node. */
 typedef struct Facts {
         json_object *document; /* NULL: the daemon does not answer */
-        uint64_t number;       /* number of the last answer */
-        uint64_t asked;        /* number of the current call, or of the last one */
-        bool again;            /* something changed after the call was sent, so ask again */
+        uint64_t number;       /* number of the document's answer; answers are counted from 1 */
+        uint64_t asked;        /* number of the call that is running, or of the last one */
+        bool again;            /* the daemon sent a signal after the call: call once more */
         sd_bus_slot *slot;
-        sd_event_source *timer; /* timer of the next try */
+        sd_event_source *timer; /* starts the next call */
         uint64_t delay;
 } Facts;
 
-/* The ResourceSlices. */
+/* The state of publishing ResourceSlices to the API server. */
 typedef struct Publisher {
-        char *node_uid;         /* NULL: not read yet */
-        sd_event_source *timer; /* the next full comparison, or the next try */
-        json_object *wanted;    /* NULL: the daemon has not answered yet */
+        char *node_uid;         /* metadata.uid of this Node, the owner of the slices; NULL: not read yet */
+        sd_event_source *timer; /* starts the next full comparison, or repeats a failed request */
+        json_object *wanted;    /* slices_wanted() of the daemon's last document; NULL: no document yet */
         json_object *items;     /* slices that the API server has, by name; NULL: not read yet */
-        json_object *written;   /* specs that were sent, and what the API server stored of them, by name */
-        json_object *told;      /* logged already: members that the API server dropped, devices of other drivers */
-        json_object *write;     /* the current request */
-        int64_t generation;     /* generation of the slices that are being written; 0: none */
-        bool is_busy;           /* a request is under way */
-        bool is_stale;          /* everything must be read again */
-        uint64_t delay;         /* time until the next try; 0: the last one succeeded */
+        json_object *written; /* by name of a slice: the spec that was sent, and the spec that the API server stored */
+        json_object *told;  /* what was logged already: members that the API server dropped, devices that other drivers
+                               also offer */
+        json_object *write; /* the write that is running or comes next; see slices_difference() */
+        int64_t generation; /* pool generation of the slices that are being written; 0: no write is left */
+        bool is_busy;       /* a request is running */
+        bool is_stale;      /* read the Node and the slices again before the next write */
+        uint64_t delay;     /* time from the last failure to the next try; 0: the last request succeeded */
         unsigned n_writes, kubelet_tries;
 } Publisher;
 
-/* The works: what is being done for claims. */
+/* Prepare and unprepare calls, and releases of orphans, as one Work for each claim. */
 typedef struct Works {
         TAILQ_HEAD(WorkList, Work) list; /* in the order of the kubelet's calls */
         size_t n, n_orphans;
         bool is_checking;
-        sd_event_source *check;        /* asks the API server about further claims */
-        char checked[UUID_STRING_MAX]; /* the claim that was checked last; "": all were checked */
+        sd_event_source *check;        /* idle source that starts the check of further orphans */
+        char checked[UUID_STRING_MAX]; /* UID of the last checked claim of a round through the allocations, in the order
+                                          of UIDs; "": start a round */
         json_object *told;             /* UIDs of orphans that were logged already */
 } Works;
 
@@ -67,8 +70,8 @@ typedef struct Works {
 typedef struct Plugin {
         char *path; /* path of the plugin's socket */
         GrpcServer *registration, *server;
-        GrpcCall *watchers[WATCHERS_MAX]; /* streams of DRAResourceHealth */
-        WireBuffer health;                /* the last message, without times */
+        GrpcCall *watchers[WATCHERS_MAX]; /* calls of NodeWatchResources, to which health is sent */
+        WireBuffer health;                /* the last message to watchers, without its timestamps */
         sd_event_source *renew;
 } Plugin;
 
@@ -78,8 +81,8 @@ struct Manager {
         char *records, *metadata;                /* directories for the files of claims */
         sd_bus *bus;
         sd_event *event;
-        sd_event_source *collect; /* the next comparison of files and claims */
-        sd_event_source *tell;    /* updates the API server and the kubelet */
+        sd_event_source *collect; /* starts works_collect() */
+        sd_event_source *tell;    /* updates the ResourceSlices, and then the watchers */
         bool had_facts;
         Api api;
         Publisher publisher;
@@ -92,15 +95,15 @@ struct Manager {
 /*
  * Requests to the API server of Kubernetes, with the address and the credential of a kubeconfig file
  * (kubernetes.io/docs/reference/config-api/kubeconfig.v1). A token file is read before each request, and certificates
- * before each connection, so that both can be renewed. 0 or a negative errno, logged. If a request fails to start, its
- * done() is not called.
+ * before each connection, so that both can be renewed. Both functions return 0 or a negative errno, logged. If
+ * apiserver_start() fails, done() is not called.
  */
 int apiserver_init(Manager *m);
 void apiserver_done(Api *a);
 /* Starts a request, and calls done() with the reply from the loop. ret_call: as in http_start(). */
 int apiserver_start(const Api *a, const char *method, const char *path, json_object *body, http_done_t done,
                     void *userdata, HttpCall **ret_call);
-/* Returns the sentence for a reply that is not a success, from the API server's Status or the HTTP status. */
+/* Returns why the API server refused: the message of the Status that it sent, or the HTTP status. Uses buf. */
 const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
 
 /* Keeps the ResourceSlices of the API server up to date, with one request at a time and as few writes as possible for a
@@ -108,9 +111,9 @@ const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
  * or a negative errno, logged. */
 int publisher_init(Manager *m);
 void publisher_done(Publisher *p);
-/* Call when the daemon's document has changed. While the daemon is away, the published slices stay. */
+/* Call when the daemon's document has changed. Without a document (the daemon is away) the published slices stay. */
 void publisher_update(Manager *m);
-/* Reads everything again, and sends members again that the API server dropped. */
+/* Reads the Node and the slices again, and sends again the members that the API server dropped. */
 void publisher_reread(Manager *m);
 /* Call when the kubelet has started: it may remove slices until its plugins are registered, and shortly afterwards. */
 void publisher_kubelet_started(Manager *m);
@@ -123,7 +126,7 @@ void publisher_kubelet_started(Manager *m);
 int facts_init(Manager *m, void (*on_facts)(Manager *m));
 void facts_done(Facts *f);
 uint64_t facts_refresh(Manager *m);
-/* Returns the allocation of this name; NULL: there is none. */
+/* Returns the allocation of this name in the daemon's document. NULL: none, or no document. */
 json_object *facts_allocation(const Facts *f, const char *name);
 
 /*
@@ -133,11 +136,12 @@ json_object *facts_allocation(const Facts *f, const char *name);
  */
 /* Makes the directories. 0 or a negative errno, logged. */
 int files_init(Manager *m);
-/* Writes the files that differ, the record first. Returns their number; -ENOENT: a device or its group is missing. */
+/* Writes the files whose content differs, the record first. Returns how many it wrote, or a negative errno; -ENOENT: a
+ * device of the claim, or its IOMMU group, is missing. */
 int files_write(const Manager *m, json_object *record);
-/* Reads the record of a claim. -ENOENT: there is none. */
+/* Reads the record of a claim. Returns 0, -ENOENT if there is no record, or another negative errno. */
 int files_read_record(const Manager *m, const char *uid, json_object **ret);
-/* Removes the files, the record last. A claim without files is no error. */
+/* Removes the files of a claim, the record last. Returns 0, also for a claim without files, or a negative errno. */
 int files_remove(const Manager *m, const char *uid);
 
 /*
@@ -148,12 +152,13 @@ int files_remove(const Manager *m, const char *uid);
  */
 /* Starts the works. 0 or a negative errno, logged. */
 int works_init(Manager *m);
-/* Ends the works; call it after the server of the calls has ended. */
+/* Frees all works. Call it after grpc_server_free(), which ends the kubelet's calls. */
 void works_done(Works *w);
-/* The methods of DRAPlugin, which answer the call. */
+/* The methods NodePrepareResources and NodeUnprepareResources of DRAPlugin. */
 void works_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata);
 void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata);
-/* Call when the daemon has answered. */
+/* Call when facts_refresh() has an answer: continues the works that wait for it. */
 void works_on_facts(Manager *m);
-/* Compares files and allocations of claims with the ledger and with the API server. */
+/* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check of all
+ * orphans. */
 void works_collect(Manager *m);

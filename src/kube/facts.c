@@ -6,12 +6,12 @@
 
 #include "util/log.h"
 
-/* Changes within this time cause a single read. */
+/* Signals of the daemon within this time cause one call. */
 #define SETTLE_USEC UINT64_C(500000)
 
 static void ask(Manager *m);
 
-/* Handles the document. If the daemon does not run, a signal follows when it starts. */
+/* Handles the reply of the daemon. If the daemon does not run, NameOwnerChanged follows when it starts. */
 static int on_reply(sd_bus_message *reply, void *userdata, sd_bus_error *ret_error) {
         json_object *document = NULL;
         Manager *m = userdata;

@@ -12,11 +12,11 @@
 #include "util/log.h"
 
 #define OWN_DIRECTORY "plugins/" KUBE_DRIVER
-#define RECORD_FILE   "%s.json" /* named by the UID */
+#define RECORD_FILE   "%s.json" /* the claim's UID and ".json" */
 #define CDI_FILE      KUBE_DRIVER "-claim_%s.json"
 #define TEXT_MAX      (1U << 20)
 
-/* Creates the directory and those above it, and opens it. */
+/* Creates the directory and its parents. Returns a descriptor of it, or a negative errno. */
 static int make_directory(const char *path) {
         _cleanup_free_ char *copy = strdup(path);
         int fd;
@@ -54,7 +54,8 @@ int files_init(Manager *m) {
         return 0;
 }
 
-/* Writes a file. Takes ownership of name and text. 1: written; 0: the file already has this text. */
+/* Writes a file. Takes ownership of name and text; NULL means out of memory. Returns 1 if written, 0 if the file
+ * already has this text, or a negative errno. */
 static int write_text(const char *directory, char *name, char *text) {
         _cleanup_free_ char *own_name = name, *own_text = text, *have = NULL;
         _cleanup_close_ int fd = name && text ? make_directory(directory) : -ENOMEM;
@@ -107,7 +108,7 @@ int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         return r;
 }
 
-/* Removes the metadata: the directory of the claim has a directory for each request, with one file. */
+/* Removes the metadata of a claim: a directory that has a directory with one file for each request. */
 static int remove_metadata(const Manager *m, const char *uid) {
         _cleanup_free_ char *path = string_format("%s/%s", m->metadata, uid);
         _cleanup_names_ char **names = NULL;
@@ -129,7 +130,7 @@ static int remove_metadata(const Manager *m, const char *uid) {
         return 0;
 }
 
-/* Removes a file. Takes ownership of name. */
+/* Removes a file. Takes ownership of name; NULL means out of memory. */
 static int remove_file(const char *directory, char *name) {
         _cleanup_free_ char *own_name = name;
         _cleanup_close_ int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

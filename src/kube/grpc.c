@@ -27,17 +27,17 @@ struct GrpcCall {
         Connection *connection;
         int32_t id;
         uint64_t begun;
-        /* The request. */
+        /* What the peer has sent so far. */
         char path[PATH_SIZE];
         bool is_post, is_grpc, is_complete;
         size_t headers_size;
         WireBuffer in;
-        /* The answer. */
+        /* What is sent to the peer. */
         bool is_answered, has_headers;
         WireBuffer out;
         size_t sent;
         GrpcStatus status;
-        const char *message; /* NULL: none */
+        const char *message; /* grpc-message; NULL: none */
         void (*gone)(GrpcCall *c, void *userdata);
         void *userdata;
 };
@@ -49,8 +49,9 @@ struct Connection {
         nghttp2_session *session;
         sd_event_source *io, *timer;
         LIST_HEAD(CallList, GrpcCall) calls;
-        uint64_t begun, last_call; /* times of the first and the last call; 0: none */
-        uint64_t blocked;          /* time since which the socket accepts no bytes; UINT64_MAX: it does accept */
+        uint64_t begun, last_call; /* time of the connection's start, and of its last call; last_call is 0 before the
+                                      first call */
+        uint64_t blocked;          /* since when the socket has accepted no bytes; UINT64_MAX: it accepts bytes */
         bool has_settings, is_broken;
 };
 
@@ -66,8 +67,6 @@ struct GrpcServer {
         LIST_HEAD(ConnectionList, Connection) connections;
 };
 
-/* Calls. */
-
 static void free_call(GrpcCall *call) {
         LIST_REMOVE(call, calls);
         if (call->gone && !call->is_answered)
@@ -77,7 +76,8 @@ static void free_call(GrpcCall *call) {
         free(call);
 }
 
-/* Has submitted data sent in the next turn of the loop, because a method may answer while the session reads. */
+/* Asks for a writable event, so that the loop sends what was submitted: a method may answer while nghttp2 is reading,
+ * when nothing may be sent. */
 static void wake_connection(Connection *c) {
         if (sd_event_source_set_io_events(c->io, EPOLLIN | EPOLLOUT) < 0)
                 c->is_broken = true;
@@ -111,7 +111,7 @@ static ssize_t on_read_answer(nghttp2_session *session, int32_t id, uint8_t *buf
                        : (ssize_t) n;
 }
 
-/* Resets a call: further frames of the request are ignored. */
+/* Cancels the stream of a call. Further frames of its request are ignored. */
 static void reset_call(GrpcCall *call) {
         call->is_complete = true;
         if (nghttp2_submit_rst_stream(call->connection->session, NGHTTP2_FLAG_NONE, call->id, NGHTTP2_INTERNAL_ERROR) !=
@@ -120,7 +120,7 @@ static void reset_call(GrpcCall *call) {
         wake_connection(call->connection);
 }
 
-/* Submits the headers, or continues with the data. */
+/* Submits the headers of the answer or, when they have been sent, resumes the data. */
 static void submit_answer(GrpcCall *call) {
         nghttp2_session *session = call->connection->session;
         const nghttp2_nv headers[] = { header(":status", "200"), header("content-type", "application/grpc") };
@@ -129,7 +129,7 @@ static void submit_answer(GrpcCall *call) {
                                   : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
 
         call->has_headers = true;
-        /* Data that is still being sent need not be resumed. */
+        /* nghttp2 returns NGHTTP2_ERR_INVALID_ARGUMENT when the data is not deferred. It sends new data then anyway. */
         if (r != 0 && r != NGHTTP2_ERR_INVALID_ARGUMENT)
                 reset_call(call);
         wake_connection(call->connection);
@@ -176,7 +176,7 @@ void grpc_call_watch(GrpcCall *call, void (*gone)(GrpcCall *c, void *userdata), 
         call->userdata = userdata;
 }
 
-/* Runs the method: the request is complete, with one message. */
+/* Calls the method when the request is complete. A request must have exactly one message. */
 static void run_call(GrpcCall *call) {
         const GrpcServer *s = call->connection->server;
         const uint8_t *in = call->in.data;
@@ -201,7 +201,7 @@ static void run_call(GrpcCall *call) {
         grpc_fail(call, GRPC_UNIMPLEMENTED, "There is no such method.");
 }
 
-/* Callbacks of the session. */
+/* Callbacks of nghttp2. */
 
 static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame, void *userdata) {
         Connection *c = userdata;
@@ -277,8 +277,6 @@ static int on_stream_close(nghttp2_session *session, int32_t id, uint32_t error,
         return 0;
 }
 
-/* Connections. */
-
 static void close_connection(Connection *c) {
         LIST_REMOVE(c, connections);
         while (!LIST_EMPTY(&c->calls))
@@ -303,7 +301,8 @@ static ssize_t on_send(nghttp2_session *session, const uint8_t *data, size_t siz
         return n >= 0 ? n : NGHTTP2_ERR_WOULDBLOCK;
 }
 
-/* Updates the connection. Its timer runs while the peer has to act: to send the rest of a request, or to read. */
+/* Sets the events and the timer of the connection. The timer runs while the server waits for the peer: for its
+ * settings, for the rest of a request, or for room in the socket. */
 static int update_connection(Connection *c) {
         uint64_t since = c->has_settings ? c->blocked : MIN(c->begun, c->blocked);
         const GrpcCall *call;
@@ -359,8 +358,11 @@ static int make_session(Connection *c) {
         return r == 0 ? 0 : -ENOMEM;
 }
 
-/* Closes a connection when there are too many: one without calls, which has made none so far or none for the longest
- * time. A kubelet connects again. False: every connection has a call. */
+/*
+ * Returns whether another connection fits. If there are GRPC_CONNECTIONS_MAX, closes one without a running call: one
+ * that has made no call or, failing that, whose last call is the oldest. False: all have a running call. A kubelet
+ * whose connection was closed connects again.
+ */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;
         size_t n = 0;
@@ -399,8 +401,6 @@ static int on_accept(sd_event_source *source, int listening, uint32_t events, vo
                 close_connection(c);
         return 0;
 }
-
-/* The server. */
 
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret) {

@@ -36,20 +36,21 @@ typedef struct GrpcMethod {
         void (*run)(GrpcCall *c, const uint8_t *data, size_t size, void *userdata);
 } GrpcMethod;
 
-/* Listens at the path, which no other process uses. methods must outlive the server. 0 or a negative errno, logged. */
+/* Listens at the path, which must not be in use. methods must outlive the server. 0 or a negative errno, logged. */
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret);
 /* Ends all calls, and removes the socket. */
 GrpcServer *grpc_server_free(GrpcServer *s);
-/* Returns true while the socket at the path is still that of the server. */
+/* Returns true while the path is still this server's socket: no other program has removed or replaced it. */
 bool grpc_server_is_reachable(const GrpcServer *s);
 
-/* Has gone() called when the call ends before it is answered; the call is then invalid. */
+/* Makes the server call gone() if the call ends before it is answered, for example because the peer has canceled it.
+ * The call is freed afterwards. */
 void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), void *userdata);
 
 /* Answers and ends the call. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
 /* Ends the call with an error. message: ASCII without control characters and '%'; it is not copied. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);
-/* Sends a message of a stream. The call of a peer that does not read ends. */
+/* Sends a message of a stream. If the peer does not read, its call is ended instead. */
 void grpc_send(GrpcCall *c, const WireBuffer *message);

@@ -69,8 +69,6 @@ static int read_settings(Manager *m) {
         return 0;
 }
 
-/* Registration. */
-
 static void run_info(GrpcCall *call, const uint8_t *data, size_t size, void *userdata) {
         /* The kubelet's names of the services: kubelet/pkg/apis/dra/v1/types.go and the files beside it. */
         static const char *const versions[] = { "v1.DRAPlugin", "v1.DRAResourceHealth", "v1alpha1.DRAResourceHealth",
@@ -99,8 +97,6 @@ static void run_status(GrpcCall *call, const uint8_t *data, size_t size, void *u
         grpc_reply(call, &empty);
         publisher_kubelet_started(m);
 }
-
-/* Health. */
 
 static void put_health(const Manager *m, WireBuffer *b, uint64_t seconds) {
         _cleanup_json_ json_object *devices = slice_devices(m->facts.document);
@@ -162,7 +158,7 @@ static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         return agent_set_timer(m->plugin.renew, RENEW_USEC);
 }
 
-/* Listens at the plugin's socket first: the kubelet may call it once it sees the socket for the registration. */
+/* Listens at the plugin's socket first: the kubelet calls it once it sees the registration socket. */
 static int listen_at_both(Manager *m) {
         static const GrpcMethod registration[] = {
                 { "/pluginregistration.Registration/GetInfo", run_info },
@@ -186,10 +182,8 @@ static int listen_at_both(Manager *m) {
         return grpc_server_new(m->event, path, registration, ELEMENTSOF(registration), m, &m->plugin.registration);
 }
 
-/* The loop. */
-
-/* Handles a document. With the first one the ledger is known, so claims are collected that ended while this program or
- * the daemon did not run. */
+/* Handles a document, or NULL. The first document shows the ledger, so works_collect() follows: claims may have ended
+ * while this program or the daemon was stopped. */
 static void on_facts(Manager *m) {
         bool has_facts = m->facts.document;
 
@@ -200,7 +194,7 @@ static void on_facts(Manager *m) {
         m->had_facts = has_facts;
 }
 
-/* Updates the API server, after the answers for which a pod waits. Watchers get the health that has changed. */
+/* Updates the ResourceSlices after works_on_facts(), for whose answers pods wait. Then updates watchers. */
 static int on_tell(sd_event_source *source, void *userdata) {
         _cleanup_(wire_done) WireBuffer now = { 0 };
         Manager *m = userdata;
@@ -251,14 +245,14 @@ static int run_loop(Manager *m) {
                 r = agent_add_idle(m->event, &m->tell, on_tell, m);
         if (r < 0)
                 return log_error_errno(r, "Failed to prepare the loop: %m");
-        /* Each of them has logged its failure. */
+        /* Each of these functions has logged its failure. */
         if (files_init(m) < 0 || apiserver_init(m) < 0 || publisher_init(m) < 0 || works_init(m) < 0 ||
             facts_init(m, on_facts) < 0 || listen_at_both(m) < 0)
                 return -EIO;
         return agent_loop_run(m->event);
 }
 
-/* Prints the slices that would be published. */
+/* Prints the ResourceSlices that the program would publish. */
 static int print_slices(const Manager *m) {
         _cleanup_json_ json_object *document = NULL, *wanted = NULL;
         _cleanup_free_ char *text = NULL;
@@ -297,7 +291,7 @@ int main(int argc, char *argv[]) {
         if (arg_debug)
                 log_set_max_level(LOG_DEBUG);
         r = read_settings(&m);
-        if (r < 0) /* by the unit, systemd does not restart after this status */
+        if (r < 0) /* the unit has RestartPreventExitStatus= for this status */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
         r = sd_bus_open_system(&m.bus);
         if (r < 0)

@@ -15,12 +15,10 @@ typedef struct WireReader {
 typedef struct WireField {
         uint32_t number;
         unsigned type;
-        uint64_t value;      /* value of a WIRE_VARINT */
-        const uint8_t *data; /* data of WIRE_BYTES: a part of the message */
+        uint64_t value;      /* value of a WIRE_VARINT field */
+        const uint8_t *data; /* content of a WIRE_BYTES field, a part of the message */
         size_t size;
 } WireField;
-
-/* Reading. */
 
 static WireReader wire_read(const uint8_t *data, size_t size) {
         return (WireReader) { data, size > 0 ? data + size : data };
@@ -53,7 +51,7 @@ static int skip(WireReader *r, uint64_t size) {
         return 0;
 }
 
-/* Reads the next field. 1, 0 at the end of the message, or -EBADMSG. */
+/* Reads the next field. Returns 1, 0 at the end of the message, or -EBADMSG. */
 static int wire_next(WireReader *r, WireField *ret) {
         uint64_t tag, size;
 
@@ -81,8 +79,6 @@ static int wire_next(WireReader *r, WireField *ret) {
                 return -EBADMSG;
         }
 }
-
-/* Writing. */
 
 void wire_done(WireBuffer *b) {
         free(b->data);
@@ -141,8 +137,6 @@ void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message)
         else
                 put_bytes(b, number, message->data, message->size);
 }
-
-/* The messages. */
 
 bool name_is_valid(const char *name) {
         size_t n = strlen(name);
@@ -240,7 +234,7 @@ void message_put_device(WireBuffer *b, const char *request, const char *pool, co
         wire_put_message(b, 1, &value);
 }
 
-/* Writes a claim: an entry of a map, with the key in field 1 and the value in field 2. */
+/* Writes one entry of the response's map of claims: the UID as key (field 1), the result as value (field 2). */
 void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error) {
         _cleanup_(wire_done) WireBuffer value = { 0 }, entry = { 0 };
 

@@ -11,7 +11,7 @@
 
 #include "util/strings.h"
 
-/* A message that is being written. When memory runs out, is_failed is set, and nothing more is written. */
+/* A message that is being written. Out of memory sets is_failed, and later calls write nothing. */
 typedef struct WireBuffer {
         uint8_t *data;
         size_t size, capacity;
@@ -20,10 +20,10 @@ typedef struct WireBuffer {
 
 void wire_done(WireBuffer *b);
 void wire_append(WireBuffer *b, const void *data, size_t size);
-/* Write a field; leave out 0 and "", as proto3 does. */
+/* Write a field, unless its value is 0 or "", which proto3 leaves out. */
 void wire_put_number(WireBuffer *b, uint32_t number, uint64_t value);
 void wire_put_text(WireBuffer *b, uint32_t number, const char *text);
-/* Writes a message as a field, even if it is empty. */
+/* Writes a nested message as a field, even if the message is empty. */
 void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message);
 
 #define CLAIMS_MAX 64U /* claims of a call, in which the kubelet sends those of a pod */
@@ -36,8 +36,8 @@ typedef struct ClaimRef {
         char namespace[NAMESPACE_SIZE], uid[UUID_STRING_MAX], name[NAME_SIZE];
 } ClaimRef;
 
-/* Checks for lower-case letters, digits, '-' and '.', with a letter or digit at both ends, which are safe in a URL and
- * in a file name. */
+/* Returns true when the name has only lower-case letters, digits, '-' and '.', and a letter or digit at both ends. Such
+ * a name is safe in a URL and in a file name. */
 bool name_is_valid(const char *name);
 
 /* Parses a NodePrepareResourcesRequest or NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such
@@ -47,10 +47,10 @@ int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_
 /* Parses a RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
 int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size);
 
-/* Writes a Device of dra/v1. */
+/* Writes a Device of dra/v1/api.proto. */
 void message_put_device(WireBuffer *b, const char *request, const char *pool, const char *device, const char *cdi_id);
-/* Writes a claim of NodePrepareResourcesResponse with the devices of message_put_device(), or with NULL one of
- * NodeUnprepareResourcesResponse. error: NULL or "" for none. */
+/* Writes the result for one claim. devices, from message_put_device(): the claim is in a NodePrepareResourcesResponse;
+ * NULL: in a NodeUnprepareResourcesResponse. error: NULL or "" for success. */
 void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error);
 
 /* Writes a PluginInfo; versions ends with NULL. */

@@ -10,15 +10,15 @@
 #define SECOND        UINT64_C(1000000)
 #define FULL_USEC     (600 * SECOND) /* the longest time between full comparisons */
 #define KUBELET_USEC  (10 * SECOND)  /* time between full comparisons after a start of the kubelet */
-#define KUBELET_TRIES 4U             /* covers 30 s, after which the kubelet removes the slices of a missing plugin */
-#define WRITES_MAX    64U            /* writes of one comparison, in case other programs write too */
+#define KUBELET_TRIES 4U             /* their number; the kubelet removes slices of a missing plugin after 30 s */
+#define WRITES_MAX    64U            /* writes of one full comparison; another program may change slices, too */
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
         p->generation = 0;
 }
 
-/* Sets the timer for the next try, which may reach another API server. */
+/* Sets the timer for the next try. The slices are read again then, because another API server may reply. */
 static void try_later(Publisher *p) {
         uint64_t usec = retry_usec(&p->delay);
 
@@ -29,7 +29,7 @@ static void try_later(Publisher *p) {
                           (double) usec / SECOND);
 }
 
-/* Handlers of replies. Each returns NULL, or a text about what failed. */
+/* The take_*() functions handle a reply. They return NULL, or what failed, to be logged after "Failed to". */
 
 static const char *take_node(Publisher *p, const HttpReply *reply) {
         const char *uid = member_text(member(reply->document, "metadata"), "uid");
@@ -53,7 +53,7 @@ static bool is_wanted(const Publisher *p, const char *address) {
         return false;
 }
 
-/* Logs once for each device that another driver offers as well. */
+/* Warns once for each device of ours that another DRA driver also offers. */
 static void tell_rival(Publisher *p, json_object *spec) {
         const char *driver = member_text(spec, "driver") ?: "";
 
@@ -91,7 +91,7 @@ static const char *take_list(Publisher *p, const HttpReply *reply) {
         return NULL;
 }
 
-/* Stores what the API server has stored of a slice, and logs members that it has dropped. */
+/* Stores the spec that was sent and the one that the API server stored. Warns once for each member that it dropped. */
 static bool note_written(Publisher *p, const char *name, json_object *sent, json_object *kept) {
         _cleanup_json_ json_object *both = json_object_new_object(), *dropped = json_object_new_object();
 
@@ -119,7 +119,8 @@ static const char *take_written(Publisher *p, const HttpReply *reply) {
         json_object *sent = member(member(write, "body"), "spec"), *slice = reply->document;
 
         p->n_writes++;
-        if (reply->status == 409 || reply->status == 404) { /* another program has written meanwhile */
+        if (reply->status == 409 ||
+            reply->status == 404) { /* 409: another program has changed the slice meanwhile; 404: removed it */
                 forget_items(p);
                 return p->n_writes > WRITES_MAX ? "write the ResourceSlices" : NULL;
         }
@@ -153,8 +154,6 @@ static void on_reply(HttpReply *reply, void *userdata) {
         try_later(p);
 }
 
-/* Requests. */
-
 static void settle(Publisher *p) {
         int n = json_object_object_length(p->items);
 
@@ -167,7 +166,8 @@ static void settle(Publisher *p) {
         (void) sd_notifyf(false, "STATUS=%d ResourceSlice%s equal%s the node.", n, PLURAL(n), n == 1 ? "s" : "");
 }
 
-/* Starts the next request, if one is needed. */
+/* Starts the next request: reads the Node, then the slices, then makes one write at a time until the slices are as
+ * wanted. */
 static void step(Manager *m) {
         Publisher *p = &m->publisher;
         const char *method = "GET", *path;
@@ -178,7 +178,9 @@ static void step(Manager *m) {
                 return;
         if (p->is_stale) {
                 forget_items(p);
-                /* A Node that was registered again has another UID, and slices of the old one are removed. */
+                /*
+                 * A Node that was registered again has another UID. Kubernetes removes the slices of the former Node.
+                 */
                 free(TAKE_PTR(p->node_uid));
                 p->is_stale = false;
         }
@@ -232,7 +234,7 @@ void publisher_update(Manager *m) {
                 return;
         json_object_put(p->wanted);
         p->wanted = TAKE_PTR(wanted);
-        /* While the API server does not answer, the timer decides about the next try. */
+        /* After a failure the timer starts the next try. */
         if (p->delay == 0)
                 step(m);
 }

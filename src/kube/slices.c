@@ -36,8 +36,6 @@ bool slice_has_pool(json_object *document, const char *pool) {
         return streq_ptr(member_text(find_pool(document, pool), "scheduler"), "kubernetes");
 }
 
-/* Attributes. */
-
 static bool add_text(json_object *attributes, const char *name, const char *value) {
         json_object *o;
 
@@ -52,8 +50,8 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
         return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
-/* Adds the attributes of the place. The path is the root, a port below it, and then the bridges: an upstream and a
- * downstream port for each switch. */
+/* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path is the root, a
+ * root port, an upstream and a downstream port for each switch, and the device. */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
         size_t n = 0;
@@ -63,7 +61,7 @@ static bool add_place(json_object *attributes, const char *path) {
         (void) snprintf(text, sizeof(text), "%s", path);
         for (const char *c = text; *c; c++)
                 n += *c == '/';
-        for (int i = 0; n >= 4 && i < 2; i++) /* the device and the port above it */
+        for (int i = 0; n >= 4 && i < 2; i++) /* cuts off the device and the downstream port above it */
                 *strrchr(text, '/') = '\0';
         if (n >= 4 && !add_text(attributes, "switch", strrchr(text, '/') + 1))
                 return false;
@@ -81,7 +79,7 @@ static bool add_link(json_object *attributes, json_object *link) {
         return add_text(attributes, "link", text);
 }
 
-/* Adds the ids of Fabric Manager's partitions with the GPU, one attribute for each number of GPUs. */
+/* Adds an attribute for each size of Fabric Manager's partitions: the ids of the partitions that have the GPU. */
 static bool add_partitions(json_object *attributes, json_object *document, json_object *device) {
         json_object *partitions = member(document, "partitions"), *module = member(device, "module");
         char name[32];
@@ -114,14 +112,13 @@ json_object *slice_attributes(json_object *document, json_object *device) {
                        : NULL;
 }
 
-/* Taints and counters. */
-
 static bool is_vgpu(json_object *document, json_object *device) {
         return member_text(find_pool(document, member_text(device, "pool")), "vgpu_type") &&
                member(device, "physical_function");
 }
 
-/* Returns true for a device of a claim of Kubernetes: its allocation's name contains the UID of its consumer. */
+/* Returns true when the device is allocated to a claim of Kubernetes: the allocation is named CLAIM_PREFIX and the UID
+ * of its consumer. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
         const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
@@ -136,8 +133,8 @@ static bool add_taint(json_object *o, const char *key, const char *value) {
                 json_format("[{'key': '" KUBE_DRIVER "/%s', 'value': '%s', 'effect': 'NoSchedule'}]", key, value));
 }
 
-/* Adds taints, so that the scheduler does not use a device that another engine or a person has, or that is out of
- * service. A vGPU for which its GPU has no room needs none: the counters exclude it. */
+/* Adds a taint to a device that is out of service or allocated outside of Kubernetes, so that the scheduler skips it. A
+ * vGPU that its GPU has no room for needs no taint: the GPU's counter already excludes it. */
 static bool add_taints(json_object *o, json_object *document, json_object *device) {
         const char *state = member_text(device, "state") ?: "", *verdict = member_text(device, "verdict") ?: "none";
 
@@ -162,8 +159,6 @@ HealthStatus slice_health(json_object *device, const char **ret_reason) {
         return streq(state, "host") ? HEALTH_UNKNOWN : HEALTH_UNHEALTHY;
 }
 
-/* Wanted slices. */
-
 json_object *slice_devices(json_object *document) {
         _cleanup_json_ json_object *groups = json_object_new_object(), *found = json_object_new_array();
         json_object *devices = member(document, "devices");
@@ -172,7 +167,8 @@ json_object *slice_devices(json_object *document) {
                 json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
-                /* A pod cannot use a mediated device, which has an IOMMU group of its own that is not known. */
+                /* A pod cannot use a mediated device: its IOMMU group, which the document does not tell, is not its
+                 * GPU's. */
                 if (!member_text(device, "address") || !slice_has_pool(document, member_text(device, "pool")) ||
                     json_object_get_boolean(member(member(device, "vgpu"), "mediated")) ||
                     (group && json_object_object_get_ex(groups, group, NULL)))
@@ -201,7 +197,8 @@ static json_object *wanted_device(json_object *document, json_object *device) {
                        : NULL;
 }
 
-/* Returns the array in the last slice, or in a new slice when the last one has max elements or is of another kind. */
+/* Returns the array `key` of the last slice; of a new slice when that array has max elements, or the last slice has
+ * none. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
         size_t n = json_length(slices);
         json_object *slice = n > 0 ? json_at(slices, n - 1) : NULL, *array = member(slice, key);
@@ -225,7 +222,8 @@ int slices_wanted(json_object *document, json_object **ret) {
                 json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
                 const char *pf = member_text(device, "physical_function");
-                /* The counter of a GPU is its number of vGPUs: available devices, and those that claims have. */
+                /* The counter of a GPU is the number of vGPUs that claims can have: its available VFs, and those that
+                 * claims have now. */
                 int room = json_object_get_int(member(counts, pf ?: "")) +
                            (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));
 
@@ -246,9 +244,7 @@ int slices_wanted(json_object *document, json_object **ret) {
         return 0;
 }
 
-/* Differences. */
-
-/* Makes the wanted slice. item: the API server's slice, NULL if it has none. */
+/* Makes the slice to be sent. item: the present slice of the API server; NULL if there is none. */
 static json_object *make_slice(const SliceOwner *owner, const char *name, json_object *part, size_t count,
                                int64_t generation, json_object *item) {
         json_object *version = member(member(item, "metadata"), "resourceVersion");
@@ -279,7 +275,7 @@ void slice_remove_times(json_object *slice) {
         }
 }
 
-/* Sets *ret to a write, unless it has one already. body: NULL to remove the slice. */
+/* Sets *ret to this write, unless *ret is an earlier one. body: the slice; NULL to remove it. */
 static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
         bool is_new = streq(method, "POST");
 
@@ -315,7 +311,7 @@ static int find_writes(const SliceOwner *owner, json_object *wanted, json_object
                 if (!note_write(ret, item ? "PUT" : "POST", name, slice))
                         return -ENOMEM;
         }
-        /* Remove slices that this program would no longer make. */
+        /* Remove slices of the API server that are no longer wanted. */
         json_object_object_foreach(items, name, item) {
                 (void) item;
                 if (json_object_object_get_ex(names, name, NULL))

@@ -11,10 +11,10 @@
 
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
-#define CLAIM_PREFIX     "claim-" /* prefix of the name of a claim's allocation; the UID follows */
+#define CLAIM_PREFIX     "claim-" /* the allocation of a claim is named this and the claim's UID */
 
-/* ResourceSliceMaxDevicesWithAdvancedFeatures. Also used for slices without taints and counters, which may get them
- * later: a device should stay in its slice. */
+/* ResourceSliceMaxDevicesWithAdvancedFeatures, the limit for slices with taints or counters. Applies to all slices, so
+ * that a device stays in its slice when a taint is added. */
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U
@@ -24,15 +24,15 @@
 #define DEVICE_NAME_SIZE 24U
 /* Formats the name of a device in slices: "pci-0000-13-00-0". */
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
-/* Finds the device of the daemon's document with this name in slices; NULL: there is none. */
+/* Finds the device with this slice_device_name() in the daemon's document. NULL: there is none. */
 json_object *slice_find_device(json_object *document, const char *name);
 /* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* Lists the devices for slices, one of each IOMMU group; NULL when out of memory. */
+/* Lists the devices to publish: one for each IOMMU group. NULL when out of memory. The caller owns the list. */
 json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
-/* Returns whether the pod of a claim can use the device; if not, ret_reason is a sentence of the document. */
+/* Returns whether a pod can use the device. If not, *ret_reason is a sentence, owned by the document. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
 /* Makes the wanted slices: an array of the part of each spec that depends on the devices, "devices" or
@@ -55,5 +55,6 @@ int slices_difference(const SliceOwner *owner, json_object *wanted, json_object 
                       int64_t *generation, json_object **ret);
 /* Removes the times that the API server adds to taints. */
 void slice_remove_times(json_object *slice);
-/* Adds the names of members to dropped that the API server has dropped. -ENOMEM. */
+/* Adds to dropped the names of the members that sent has and kept does not: the API server has dropped them. 0 or
+ * -ENOMEM. */
 int slices_dropped(json_object *sent, json_object *kept, json_object *dropped);

@@ -11,17 +11,17 @@
 #include "util/log.h"
 
 #define TIMEOUT_USEC    (WORK_TIMEOUT_SEC * UINT64_C(1000000))
-#define TAG_MAX         255U /* tag of an allocation */
+#define TAG_MAX         255U /* the longest tag that the daemon accepts */
 #define CLAIMS_KEPT_MAX 65536U
 #define DAEMON_AWAY     "passthroughd does not answer on this node. Start passthroughd.service there."
 
 typedef enum WorkKind {
         WORK_PREPARE,
         WORK_UNPREPARE,
-        WORK_ORPHAN, /* release the claim if it no longer exists in Kubernetes */
+        WORK_ORPHAN, /* release the allocation if its claim no longer exists in Kubernetes */
 } WorkKind;
 
-/* A call of the kubelet. Its works add to the answer. */
+/* A call of the kubelet for several claims. Each of its works adds its claim to the answer; the last one sends it. */
 typedef struct Batch {
         GrpcCall *call; /* NULL: the kubelet has canceled the call */
         WireBuffer answer;
@@ -36,10 +36,10 @@ typedef struct Work {
         Batch *batch; /* NULL for WORK_ORPHAN */
         char name[CLAIM_NAME_SIZE];
         bool is_started;
-        bool is_requested; /* the daemon has accepted the allocation, or the release */
-        uint64_t number;   /* of the document for which the work waits. UINT64_MAX: none */
+        bool is_requested; /* the daemon has accepted Allocate or Release */
+        uint64_t number;   /* facts.number that the work waits for; UINT64_MAX: it waits for another reply */
         json_object *record;
-        HttpCall *request; /* current request to the API server; NULL: none */
+        HttpCall *request; /* running request to the API server; NULL: none */
         sd_bus_slot *slot;
         sd_event_source *timer;
 } Work;
@@ -63,12 +63,10 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns why allocations of the daemon's ledger cannot be read, so that an unknown one may exist; or NULL. */
+/* Returns why the daemon cannot read all of its ledger, so that the document may lack allocations; or NULL. */
 static const char *unread_ledger(const Manager *m) {
         return member_text(m->facts.document, "read_only");
 }
-
-/* The end of a work. */
 
 static void free_work(Work *k) {
         Works *w = &k->manager->works;
@@ -94,7 +92,7 @@ static void end_batch(Batch *b) {
         free(b);
 }
 
-/* Adds the claim to the answer. error: NULL for success. */
+/* Adds the work's claim to the answer of its batch, and ends the batch's share. error: NULL for success. */
 static void answer(Work *k, const char *error) {
         _cleanup_(wire_done) WireBuffer devices = { 0 };
         bool is_prepared = k->kind == WORK_PREPARE && !error;
@@ -110,7 +108,7 @@ static void answer(Work *k, const char *error) {
         end_batch(k->batch);
 }
 
-/* Frees the work, and starts the one that waits for it. */
+/* Ends the work with an error, or NULL for success. Starts the next work that waits for the same claim. */
 static void end_work(Work *k, const char *error) {
         Works *w = &k->manager->works;
         ClaimRef ref = k->ref;
@@ -120,7 +118,7 @@ static void end_work(Work *k, const char *error) {
                 log_warning("Cannot %s claim %s/%s: %s", k->kind == WORK_PREPARE ? "prepare" : "unprepare",
                             ref.namespace, ref.name, error);
         else if (error && !json_object_object_get_ex(w->told, ref.uid, NULL)) {
-                /* Log each remaining orphan once. */
+                /* Log an orphan that cannot be released once. */
                 (void) json_object_object_add(w->told, ref.uid, NULL);
                 log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, ref.namespace, ref.name,
                             error);
@@ -148,9 +146,7 @@ static _printf_(2, 3) void fail_work(Work *k, const char *format, ...) {
         end_work(k, sentence);
 }
 
-/* Calls of the daemon. */
-
-/* Asks for a new document when a job has ended. */
+/* A job of the daemon has ended, and a work may wait for it: ask for a new document. */
 static int on_job(sd_bus_message *message, void *userdata, sd_bus_error *ret_error) {
         Manager *m = userdata;
 
@@ -167,7 +163,7 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         k->slot = sd_bus_slot_unref(k->slot);
         if (!error) {
                 k->is_requested = true;
-                if (k->kind == WORK_PREPARE) /* the reply has the allocation's object before the job's */
+                if (k->kind == WORK_PREPARE) /* Allocate returns the allocation's path, then the job's */
                         (void) sd_bus_message_skip(reply, "o");
                 if (sd_bus_message_read(reply, "o", &job) < 0 || streq(job, "/"))
                         k->number = facts_refresh(k->manager);
@@ -183,12 +179,14 @@ static int on_called(sd_bus_message *reply, void *userdata, sd_bus_error *ret_er
         return 0;
 }
 
-/* Finds device i of the record in the document. */
+/* Finds device i of the record in the daemon's document. */
 static json_object *device_of(const Work *k, size_t i) {
         return slice_find_device(k->manager->facts.document, claim_device(k->record, i));
 }
 
-/* Appends the pools of the devices with their counts, or with the address of each device. */
+/*
+ * Appends to the request how many devices of each pool it wants or, with_places, the pool and address of each device.
+ */
 static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         size_t n = json_length(member(k->record, "devices"));
         const char *element = with_places ? "(ss)" : "(su)";
@@ -222,7 +220,7 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         return r;
 }
 
-/* Appends the request. Because of the token, a repeated call gets the same allocation. */
+/* Appends the request of Allocate. It has a token, so that a repeated call gets the allocation of the first one. */
 static int append_request(sd_bus_message *m, const Work *k) {
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
@@ -230,7 +228,7 @@ static int append_request(sd_bus_message *m, const Work *k) {
         if (r < 0)
                 return r;
         (void) snprintf(tag, sizeof(tag), "%s/%s", k->ref.namespace, k->ref.name);
-        if (strlen(tag) > TAG_MAX) /* such an allocation would not be recognised as an orphan */
+        if (strlen(tag) > TAG_MAX) /* with a cut tag, claim_of_allocation() would not find the claim */
                 *strchr(tag, '/') = '\0';
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r < 0)
@@ -253,7 +251,7 @@ static void allocate(Work *k) {
         for (size_t i = 0; i < json_length(member(k->record, "devices")); i++) {
                 if (slice_has_pool(k->manager->facts.document, member_text(device_of(k, i), "pool")))
                         continue;
-                if (k->number == UINT64_MAX) /* the document may lack a new device */
+                if (k->number == UINT64_MAX) /* the device may be newer than the document */
                         k->number = facts_refresh(k->manager);
                 else
                         fail_work(k, "This node has no device '%.64s' for Kubernetes.", claim_device(k->record, i));
@@ -268,7 +266,8 @@ static void allocate(Work *k) {
                 fail_work(k, "Failed to call passthroughd: %s.", strerror(-r));
 }
 
-/* Releases the allocation. why: NULL to wait for the reply; otherwise the work ends with this error. */
+/* Releases the allocation. why: ends the work at once with this error; NULL: the work waits until the allocation is
+ * gone. */
 static void release(Work *k, const char *why) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *m = NULL;
         uint64_t generation = member_size(find_allocation(k), "generation");
@@ -286,9 +285,8 @@ static void release(Work *k, const char *why) {
                 end_work(k, why);
 }
 
-/* Prepare. */
-
-/* Continues at each document after Allocate. Releases a failed allocation: the kubelet's next try starts anew. */
+/* Called for each new document after Allocate. Releases a failed allocation, so that the kubelet's next try makes a new
+ * one. */
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -321,7 +319,8 @@ static void on_claim(HttpReply *reply, void *userdata) {
         if (find_allocation(k))
                 (void) files_read_record(k->manager, k->ref.uid, &before);
         if (reply->status != 200) {
-                /* While the API server is away, a prepared claim stays prepared. */
+                /* If the API server does not reply, prepare the claim from its record: the devices are those of the
+                 * last time. */
                 if (before && (reply->status < 0 || reply->status == 429 || reply->status >= 500)) {
                         k->record = TAKE_PTR(before);
                         allocate(k);
@@ -342,9 +341,8 @@ static void on_claim(HttpReply *reply, void *userdata) {
                 allocate(k);
 }
 
-/* Unprepare. */
-
-/* Continues at each document until the allocation is gone. The daemon refuses to release it while a guest runs. */
+/* Called for each new document after Release, until the allocation is gone. Fails while a guest runs: the daemon
+ * refuses. */
 static void continue_release(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -370,7 +368,7 @@ static void continue_release(Work *k) {
         }
 }
 
-/* Starts a release. An allocation that is not in the document may be new, so the work waits for the next document. */
+/* Starts a release. If the document lacks the allocation, it may be newer, so the work waits for the next document. */
 static void start_release(Work *k) {
         if (find_allocation(k))
                 continue_release(k);
@@ -378,7 +376,9 @@ static void start_release(Work *k) {
                 k->number = facts_refresh(k->manager);
 }
 
-/* Handles the API server's reply about a claim that has an allocation here. */
+/*
+ * Handles the claim of an orphan, as the API server has it, and releases the allocation if the claim no longer exists.
+ */
 static void on_orphan(HttpReply *reply, void *userdata) {
         char sentence[CLAIM_SENTENCE_SIZE];
         Work *k = userdata;
@@ -387,13 +387,11 @@ static void on_orphan(HttpReply *reply, void *userdata) {
         if (claim_has_gone(reply->status, reply->document, &k->ref))
                 start_release(k);
         else if (reply->status == 403)
-                /* With the credential of a node, only claims of its pods can be read. */
+                /* The credential of a node may read only the claims of pods on this node. */
                 end_work(k, apiserver_reason(reply, sentence, sizeof(sentence)));
         else
                 end_work(k, NULL);
 }
-
-/* The start of a work. */
 
 static void start_work(Work *k) {
         char path[NAMESPACE_SIZE + NAME_SIZE + 64];
@@ -411,12 +409,12 @@ static void start_work(Work *k) {
         if (k->kind == WORK_PREPARE)
                 end_work(k, "The API server cannot be asked for the claim: see the journal of passthrough-dra.");
         else {
-                k->manager->works.is_checking = false; /* a further request would fail as well */
+                k->manager->works.is_checking = false; /* the other orphans' requests would fail as well */
                 end_work(k, NULL);
         }
 }
 
-/* Has all works continue. A work that ends may end others, so the list is walked from its start after each. */
+/* Continues all works that wait for this answer. Begins again after each one, because it may free other works. */
 void works_on_facts(Manager *m) {
         Work *k;
 
@@ -435,7 +433,7 @@ again:
         }
 }
 
-/* Ends a work at its time limit. The kubelet's next try finds the job in its then state. */
+/* Ends a work at its time limit. The daemon's job goes on, and the kubelet's next try finds its result. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Work *k = userdata;
 
@@ -444,7 +442,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Appends a work to the list, and starts it unless another one for its claim runs. */
+/* Appends a work to the list, and starts it unless another work of the same claim runs. 0 or -ENOMEM. */
 static int add_work(Manager *m, WorkKind kind, const ClaimRef *ref, Batch *batch) {
         Work *k = calloc(1, sizeof(*k));
         Works *w = &m->works;
@@ -503,9 +501,7 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
         run_call(userdata, WORK_UNPREPARE, call, data, size);
 }
 
-/* Orphans. */
-
-/* Removes files that a crash between the release and their removal left. */
+/* Removes files of claims without an allocation: a crash between a release and the removal leaves them behind. */
 static void remove_stale_files(const Manager *m) {
         _cleanup_names_ char **uids = NULL;
         size_t n = 0;
@@ -528,7 +524,7 @@ static void remove_stale_files(const Manager *m) {
         }
 }
 
-/* Finds the claim with the next UID after the one that was checked last. */
+/* Finds the claim with an allocation whose UID follows works.checked. False: there is no further one. */
 static bool next_claim(const Manager *m, ClaimRef *ret) {
         json_object *all = member(m->facts.document, "allocations");
         bool found = false;
@@ -545,7 +541,9 @@ static bool next_claim(const Manager *m, ClaimRef *ret) {
         return found;
 }
 
-/* Checks some claims at a time, until all were checked. */
+/*
+ * Adds works for the next orphans, as many as are allowed at a time. Runs again when one ends, until all are checked.
+ */
 static int on_check(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
         Works *w = &m->works;
@@ -560,9 +558,8 @@ static int on_check(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Compares files and claims. After a boot the directory of CDI documents is empty, and IOMMU groups have other numbers,
- * so the files are made again from the record and the ledger. A claim without a record was never prepared; the kubelet
- * tries again. */
+/* Writes the files of all prepared claims again: after a boot there are no CDI documents, and IOMMU groups have other
+ * numbers. A claim without a record was never prepared; the kubelet repeats its call. */
 void works_collect(Manager *m) {
         json_object *all = member(m->facts.document, "allocations");
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Lifetime, identity and names of allocations. */
+/* Makes, copies, compares and frees allocations. */
 
 #include "ledger/allocation.h"
 
@@ -171,7 +171,7 @@ bool allocation_is_changing(const Allocation *a) {
         return false;
 }
 
-/* Copies a with some of its devices. settled: copies the settled devices. changing: copies the other devices. */
+/* Copies the allocation with only its settled devices, its other devices, or both. */
 static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         Allocation *part = allocation_copy(a);
         size_t n = 0;
@@ -186,7 +186,7 @@ static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         return part;
 }
 
-/* Makes the copy a ready allocation without a guest, with settled devices. NULL for NULL. */
+/* Makes the copy ready, without a guest, and its devices settled. Returns the copy; NULL for NULL. */
 static Allocation *make_plain(Allocation *part) {
         for (size_t i = 0; part && i < part->n_devices; i++)
                 part->devices[i].phase = DEVICE_PHASE_SETTLED;
@@ -267,7 +267,7 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) 
         return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
 }
 
-/* Returns whether dev is the VF d. Compares the PF and VF index too, because after a boot a VF's address may belong to
+/* Returns whether dev is the VF of d. The address does not decide, because after a boot it may belong to a VF of
  * another PF. */
 static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
         if (!d->is_vf || dev->type != PCI_TYPE_VF)
@@ -320,7 +320,7 @@ int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const 
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
         d->address = dev->address;
-        /* The UUID contains the GPU's address. No mediated device survives a change of this address. */
+        /* The UUID contains the address of the GPU. No mediated device survives a change of that address. */
         if (pci_device_is_slot(dev) && *d->mdev)
                 mdev_uuid_format(d->mdev, dev->address, d->mdev);
         d->is_vf = dev->type == PCI_TYPE_VF;

@@ -8,7 +8,7 @@
 #include "model/inventory.h"
 #include "util/strings.h"
 
-/* Parses one part of a path: n bytes. */
+/* Parses one part of a path, n bytes long, as a PCI address. */
 static bool parse_part(const char *part, size_t n, PciAddress *ret) {
         return pci_address_parse_part(part, n, ret) >= 0 && ret->instance == 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks an allocation before it is added to the ledger. */
+/* Checks an allocation against the ledger before a claim. ledger.c makes the claim. */
 
 #include "ledger/ledger.h"
 
@@ -11,7 +11,8 @@
 #include "util/strings.h"
 
 static Verdict refuse_held(Refusal *ret, PciAddress address, const Allocation *holder) {
-        /* The planner checks all devices with ret NULL, and formatting an address costs more than the lookup. */
+        /* Return early without a sentence: the planner checks all devices, and to format an address takes longer than
+         * the check. */
         if (!ret)
                 return VERDICT_ALLOCATED;
         return refuse(ret, VERDICT_ALLOCATED, &address, "Release that allocation first.", "%s is held by '%s'.",
@@ -30,27 +31,25 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
         return v != VERDICT_NONE ? v : device_status_check_blocked(status, address, ret);
 }
 
-/* Refuses a device in quarantine or with a finding to a new allocation, whichever allocation has it now. */
+/* Refuses a new allocation a device that is in quarantine or has a finding, whoever has the device now. */
 static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
         Verdict v;
 
-        /* A shortcut for the planner, which checks all devices: few have findings. */
+        /* Return early for the planner, which checks all devices: few have findings. */
         if (l->n_quarantined == 0 && !device_status_find(status, address))
                 return VERDICT_NONE;
         v = ledger_check_kept(l, status, address, ret);
         return v != VERDICT_NONE ? v : device_status_check_unhealthy(status, address, ret);
 }
 
-/*
- * Checks the IOMMU group of dev: no member may be in another allocation, because a group has only one user
- * (vfio_group_fops_open() in the kernel), and no member may be blocked by a job, which may hang.
- */
+/* Refuses a device if a member of its IOMMU group is in another allocation, because a group has only one user
+ * (vfio_group_fops_open() in the kernel), or if a member has a finding or is in quarantine. */
 static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv, const PciDevice *dev,
                            const Allocation *except, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
 
         if (group && group->n_members == 1)
-                return VERDICT_NONE; /* dev itself, which was checked before */
+                return VERDICT_NONE; /* the only member is dev, which the caller has checked */
         for (size_t i = 0; group && i < group->n_members; i++) {
                 const PciDevice *member = &inv->devices[group->members[i]];
                 const Allocation *holder = ledger_holder(l, member->address);
@@ -68,7 +67,7 @@ static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, con
         return VERDICT_NONE;
 }
 
-/* Returns what allocations have of the device: slots for mediated devices, or VFs. */
+/* Returns how a refusal calls the VFs of the device: "vGPUs" if one is a slot for mediated devices. */
 static const char *parts_of(const Ledger *l, PciAddress address) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 for (size_t j = 0; j < l->allocations[i]->n_devices; j++) {
@@ -97,8 +96,8 @@ static Verdict check_family(const Ledger *l, const DeviceStatusTable *status, bo
         return VERDICT_NONE;
 }
 
-/* Refuses a slot while a change of another mediated device of the same GPU hangs in the kernel, because those of the
- * GPU cannot be read then. */
+/* Refuses a slot for a mediated device while a change of another one of the same GPU hangs in the kernel: the GPU's
+ * mediated devices cannot be read then. */
 static Verdict check_neighbours(const DeviceStatusTable *status, const Inventory *inv, const PciDevice *slot,
                                 Refusal *ret) {
         const PciDevice *gpu = inventory_find(inv, slot->physfn);
@@ -147,8 +146,7 @@ uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config 
                         now = node->available;
         }
         /*
-         * The kernel no longer counts the memory of running guests as free; idle allocations will still take theirs
-         * from the free memory.
+         * The kernel no longer counts the memory of running guests as free. Idle allocations have yet to take theirs.
          */
         return MIN(have - MIN(have, promised), now - MIN(now, idle));
 }
@@ -162,7 +160,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
         CpuSet busy = config->housekeeping, free_cpus = node->cpus;
 
         cpuset_merge(&busy, &l->cpus);
-        /* A core with one busy thread counts as busy. */
+        /* A core is busy if any of its CPUs is: claims are for whole cores. */
         for (size_t i = 0; i < inv->n_cpus; i++)
                 if (cpuset_has(&busy, inv->cpus[i].id))
                         cpuset_add(&busy, inv->cpus[i].core);
@@ -188,7 +186,7 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
         return VERDICT_NONE;
 }
 
-/* Checks that do not depend on the inventory: a claims nothing that another allocation has. */
+/* Refuses what another allocation has, as far as the ledger alone tells it: name, devices, PF or VFs, CPUs, regions. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
                 return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or choose another name.",
@@ -218,7 +216,7 @@ static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret
         return ledger_check_regions(l, a, ret);
 }
 
-/* Checks the memory that a claims on the node with this page size. */
+/* Refuses if the node lacks the memory that the allocation's cells and new regions want in pages of this size. */
 static Verdict check_memory(const Ledger *l, const Inventory *inv, const Config *config, const Allocation *a, int id,
                             uint64_t page_size, Refusal *ret) {
         const NumaNode *node = inventory_find_node(inv, id);
@@ -247,7 +245,7 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
 
                 if (v != VERDICT_NONE)
                         return v;
-                if (node) /* otherwise the CPUs are missing */
+                if (node) /* without the node, all its CPUs count as missing */
                         ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }
@@ -275,8 +273,7 @@ unsigned ledger_slots_free(const Ledger *l, const Config *config, const Endpoint
         return slots - MIN(slots, ledger_slots(l, endpoint));
 }
 
-/* Checks that no slot is claimed twice. The planner has checked that the endpoint is in service, as it does with
- * devices. */
+/* Refuses more slots than the endpoint has left. The planner has checked that the endpoint is in service. */
 static Verdict check_slots(const Ledger *l, const Config *config, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_services; i++) {
                 const AllocationService *s = &a->services[i];
@@ -350,15 +347,14 @@ Ledger *ledger_copy(const Ledger *l) {
         return TAKE_PTR(copy);
 }
 
-/* Counts how many vGPUs a GPU can still have, on its VFs or in its slots for mediated devices. */
-
-/* The vGPUs of a GPU. */
+/* The vGPUs of one GPU, on its VFs or in its slots for mediated devices. */
 typedef struct Fill {
-        unsigned present; /* vGPUs that the driver shows */
-        unsigned pending; /* vGPUs that are promised and not created yet: a job has not run, or a lease holds the VF */
-        bool others;      /* a present or pending vGPU has another type than the requested one */
+        unsigned present; /* vGPUs that exist */
+        unsigned pending; /* vGPUs of allocations that do not exist yet: no job has made them, or a lease reserves them
+                           */
+        bool others;      /* an existing or pending vGPU is not of the requested type */
         bool others_pending;
-        unsigned total; /* vgpu_total of an allocated vGPU of this type, 0 unknown */
+        unsigned total; /* the largest vgpu_total of the allocated vGPUs of this type; 0 unknown */
 } Fill;
 
 static const AllocationDevice *find_promise(const Ledger *l, const Allocation *grown, const PciDevice *vf) {
@@ -367,7 +363,7 @@ static const AllocationDevice *find_promise(const Ledger *l, const Allocation *g
         return holder ? allocation_find_device(holder, vf->address) : NULL;
 }
 
-/* Counts a VF. d: the VF in its allocation, NULL if it has none. */
+/* Counts the vGPU of a VF. d: the VF in its allocation; NULL: in none. */
 static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const char *name, unsigned type) {
         bool promised = d && d->vgpu_type > 0, present = vf->vgpu_type > 0;
 
@@ -382,17 +378,15 @@ static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const c
                 f->total = MAX(f->total, d->vgpu_total);
 }
 
-/* Returns how many more vGPUs of the type the GPU's list of mediated devices allows, without the pending ones. */
+/* Returns how many more mediated devices of the type the GPU offers, less the pending ones. */
 static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
         unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
 
         return available - MIN(available, f->pending);
 }
 
-/*
- * If all vGPUs of a GPU have one size, as by default, the total is exact. With vGPUs of other types, or types of
- * unknown size, only the driver knows how many fit: at least one more while it lists the type.
- */
+/* By default all vGPUs of a GPU have one size: then the total for the type is exact. With mixed or unknown sizes only
+ * the driver knows how many fit: at least one, while it lists the type. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);

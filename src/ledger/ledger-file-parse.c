@@ -15,14 +15,16 @@
 #include "model/vgpu.h"
 #include "util/strings.h"
 
-/* The functions get_*() return as the readers of model/json-parse.h, or -ENOMEM. Invalid text is -EBADMSG, too. */
+/*
+ * The get_*() functions return what the readers of model/json-parse.h return, -ENOMEM, or -EBADMSG for an invalid text.
+ */
 
-/* An absent member is left at its default. */
+/* Accepts a missing member, whose variable keeps its default. */
 static int optional(int r) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* A null member is unknown or none. */
+/* Accepts null, which means unknown or none. */
 static int nullable(int r) {
         return r == -ENODATA ? 0 : r;
 }
@@ -34,7 +36,7 @@ static int get_string(json_object *o, const char *key, char **ret) {
         return r < 0 ? r : string_copy(ret, text);
 }
 
-/* Reads a string into buf of size bytes. */
+/* Reads a string into buf, which has room for size bytes. */
 static int get_text(json_object *o, const char *key, char *buf, size_t size) {
         const char *text;
         int r = json_read_text(o, key, &text);
@@ -69,7 +71,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r ?: JSON_READ_INTEGER(o, "subsystem_device", UINT16_MAX, &d->subsystem_device);
 }
 
-/* Reads attributes. null, or an absent member in a file of an older version, means no attributes. */
+/* Reads attributes. *ret_there is false if the member is null or missing, as in files of older versions. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *problem = NULL;
         const char *text = NULL;
@@ -101,14 +103,14 @@ static int parse_fatal(json_object *o, AllocationDevice *d) {
         return optional(r);
 }
 
-/* Reads a string that only some files have. */
+/* Reads a string that may be missing. -ERANGE if longer than max bytes. */
 static int get_optional(json_object *o, const char *key, size_t max, char **ret) {
         int r = optional(get_string(o, key, ret));
 
         return r == 0 && *ret && strlen(*ret) > max ? -ERANGE : r;
 }
 
-/* Reads the lease: reserved allocations must have one, others must not. */
+/* Reads the lease: a reserved allocation has one, an allocation in another state has none. */
 static int parse_lease(json_object *o, Allocation *a) {
         int r = JSON_READ_INTEGER(o, "hold", ALLOCATION_HOLD_MAX, &a->hold);
 
@@ -129,7 +131,7 @@ static int parse_phase(json_object *o, AllocationDevice *d) {
         return (int) d->phase < 0 ? -EBADMSG : 0;
 }
 
-/* Reads members that older versions did not write; all are optional. */
+/* Reads the identity of the card, and what a release restores. Files of older versions lack these members. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         const char *serial = NULL;
         int r = optional(json_read_flag(o, "lost", &d->lost));
@@ -201,7 +203,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: parse_fatal(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
-        /* A slot must belong to its GPU and have a vGPU. */
+        /* A slot for a mediated device must have a vGPU and the address of its GPU. */
         if (r == 0 && address.instance > 0 &&
             (d->vgpu_type == 0 || !pci_address_equal(d->physfn, pci_address_function(address))))
                 r = -EBADMSG;
@@ -244,7 +246,7 @@ static int parse_cell(json_object *o, Allocation *a) {
         return optional(r);
 }
 
-/* Reads optional members that older versions did not write. The default is a flat topology without spare ports. */
+/* Reads the layout of the guest's PCI buses. In files of older versions it is missing: flat, without spare ports. */
 static int parse_guest_pci(json_object *o, Allocation *a) {
         const char *topology = NULL;
         int r = optional(json_read_text(o, "topology", &topology));
@@ -254,7 +256,7 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : r;
 }
 
-/* An allocation for a guest that is not confidential has no such member. */
+/* Reads the kind of confidential guest. The file of any other allocation has no such member. */
 static int parse_confidential(json_object *o, Allocation *a) {
         const char *type = NULL;
         int r = optional(json_read_text(o, "confidential", &type));
@@ -338,7 +340,7 @@ static int parse_each(json_object *list, int (*parse)(json_object *element, Allo
         return r;
 }
 
-/* An allocation without shared memory or services has no such member. */
+/* Reads all members. A file without shared memory or services has no list of them. */
 static int parse_allocation(json_object *o, Allocation *a) {
         json_object *devices, *pins, *cells, *regions = NULL, *services = NULL;
         int r = parse_head(o, a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Formats an allocation as the text of its ledger file. If a value cannot be formatted, there is no text. */
+/* Formats the ledger file of an allocation. If one value cannot be formatted, there is no text. */
 
 #include "ledger/ledger-file.h"
 
@@ -16,7 +16,7 @@ static void separate(JsonText *t, size_t i) {
                 json_text_literal(t, ", ");
 }
 
-/* Appends an allocated text, and frees it; NULL when out of memory. */
+/* Appends a text as a string, and frees it. NULL: the text could not be made, so the formatting fails. */
 static void put_text(JsonText *t, char *text) {
         json_text_string(t, text);
         t->failed |= !text;
@@ -146,7 +146,7 @@ static void put_lists(JsonText *t, const Allocation *a) {
         json_text_literal(t, "]");
 }
 
-/* Returns the oldest version that has all members of `a`, so that older daemons can read the file. */
+/* Returns the oldest version that has all members that `a` needs, so that older daemons can read the file. */
 static uint64_t version_of(const Allocation *a) {
         uint64_t version = 2;
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Shared by ledger.c, ledger-check.c and ledger-regions.c only. */
+/* Functions that ledger.c, ledger-check.c and ledger-regions.c share. */
 
 #include "ledger/ledger.h"
 
 /* Adds an allocation without checks. 0, or -ENOMEM, which changes nothing. */
 int ledger_enter(Ledger *l, Allocation *a);
 
-/* Returns the claim on a node and page size. Adds one if there is none; the caller has reserved the room. */
+/* Returns the memory claim for this node and page size. If there is none, adds an empty one to the room that the caller
+ * has reserved. */
 MemoryClaim *ledger_memory_claim(Ledger *l, int node, uint64_t page_size);
 
 /*
@@ -23,5 +24,5 @@ void ledger_free_regions(Ledger *l);
 void ledger_count_ready(Ledger *l, const Allocation *a, bool ready);
 /* Checks that the owner of `a` may use its regions, and that `a` describes them as the ledger does. */
 Verdict ledger_check_regions(const Ledger *l, const Allocation *a, Refusal *ret);
-/* Returns the bytes of the regions of `a` on that node and page size that are not in the ledger yet. */
+/* Returns how many bytes in pages of this size the regions of `a` that are not in the ledger yet need on the node. */
 uint64_t ledger_new_regions(const Ledger *l, const Allocation *a, int node, uint64_t page_size);

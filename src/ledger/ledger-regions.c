@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Shared memory regions in the ledger: members, and the checks before a claim. */
+/* Shared memory regions in the ledger: which allocations use them, and the checks before a claim. */
 
 #include <assert.h>
 #include <errno.h>
@@ -7,7 +7,7 @@
 #include "ledger-internal.h"
 #include "util/strings.h"
 
-/* Returns the position of the first region whose name is not lower. */
+/* Returns the position of the region of this name, or where to insert it. */
 static size_t find_region(const Ledger *l, const char *name, bool *ret_found) {
         size_t i = 0;
 
@@ -37,7 +37,7 @@ static void region_free(SharedRegion *s) {
         free(s);
 }
 
-/* Frees the regions without members. */
+/* Removes the regions that no allocation uses. */
 static void free_unused_regions(Ledger *l) {
         size_t n = 0;
 

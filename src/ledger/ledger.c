@@ -37,7 +37,7 @@ const char *ledger_problem(const Ledger *l) {
         return l->read_only ?: l->unwritable;
 }
 
-/* Returns the position of the first allocation whose name is not lower. */
+/* Returns the position of the allocation of this name, or where to insert it. */
 static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         size_t low = 0, high = l->n_allocations;
 
@@ -58,7 +58,7 @@ static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         return low;
 }
 
-/* Inserts or removes one element at position. The caller has reserved the room. */
+/* Inserts or removes one element at the position. To insert, the caller has reserved room. */
 #define OPEN_GAP(array, n, position)                                                                                   \
         memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
 #define CLOSE_GAP(array, n, position)                                                                                  \
@@ -104,7 +104,7 @@ uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size) {
         return m ? m->bytes - m->backed : 0;
 }
 
-/* Reserves all memory first, so that adding cannot fail halfway. */
+/* Reserves room in all arrays, so that a claim cannot fail halfway. 0 or -ENOMEM. */
 static int reserve_room(Ledger *l, const Allocation *a) {
         if (ARRAY_RESERVE(l->allocations, l->n_allocations) < 0)
                 return -ENOMEM;

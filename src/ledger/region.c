@@ -8,7 +8,7 @@
 #include "ledger/allocation.h"
 #include "util/strings.h"
 
-#define SMALLEST_HUGEPAGE (64ULL << 10) /* the smallest of all architectures */
+#define SMALLEST_HUGEPAGE (64ULL << 10) /* the smallest hugepage of any architecture */
 
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]) {
         (void) snprintf(buf, REGION_FILE_MAX, REGION_FILE_PREFIX "%s", r->name);
@@ -18,7 +18,7 @@ const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]) {
 char *region_server(const Region *r, const char *pattern) {
         const char *at = strstr(pattern, "%n");
 
-        assert(at); /* the configuration accepts no other pattern */
+        assert(at); /* the configuration accepts only patterns with %n */
         return string_format("%.*s%s%s", (int) (at - pattern), pattern, r->name, at + 2);
 }
 

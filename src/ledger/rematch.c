@@ -7,7 +7,7 @@
 
 #include "util/strings.h"
 
-/* A device that is not at its address, and the card found for it. */
+/* A device that is not at its address, and its card if found. */
 typedef struct Search {
         Rematch found;
         const AllocationDevice *device;
@@ -45,7 +45,8 @@ static bool same_component(const char *a, size_t n, const char *b, size_t m) {
         return n == m && memcmp(a, b, n) == 0;
 }
 
-/* Compares the first length_a and length_b bytes of two paths. */
+/* Returns true when both paths go through the same slots. PCI components are equal when slot and function are: bus
+ * numbers change. length_a, length_b: where the paths end. */
 static bool same_slots(const char *a, size_t length_a, const char *b, size_t length_b) {
         const char *end_a = a + length_a, *end_b = b + length_b;
 
@@ -64,7 +65,7 @@ bool rematch_same_slots(const char *a, const char *b) {
         return same_slots(a, strlen(a), b, strlen(b));
 }
 
-/* Returns the length of the parent's path. A VF and its PF have the same parent. */
+/* Returns the length of the path of the parent, which a VF shares with its PF. */
 static size_t above(const char *path) {
         const char *last = strrchr(path, '/');
 
@@ -80,10 +81,8 @@ static bool is_in_same_slot(const AllocationDevice *d, const PciDevice *dev) {
         return d->is_vf ? same_slots(was, above(was), now, above(now)) : rematch_same_slots(was, now);
 }
 
-/*
- * Finds the card of d by serial number, and by slots if several cards or none have the serial number. NULL when several
- * cards match.
- */
+/* Finds the card of d by its serial number. If several cards have the serial number, the slot decides among them; if
+ * none has it, the slot alone. NULL: no card, or several. */
 static const PciDevice *find_card(const AllocationDevice *d, const Inventory *inv, const unsigned *taken) {
         const PciDevice *by_serial = NULL, *by_slot = NULL, *by_both = NULL;
         size_t serials = 0, slots = 0, both = 0;
@@ -107,7 +106,9 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
         return slots == 1 ? by_slot : NULL;
 }
 
-/* Returns true when the ledger cannot have both d and now: they are the same device, or a PF and its VF. */
+/*
+ * Returns true when no other device may move to `now` while d has its address: they are one device, or a PF and its VF.
+ */
 static bool conflicts(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||
                (now->type == PCI_TYPE_VF && pci_address_equal(d->address, now->physfn)) ||
@@ -121,10 +122,7 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
         return false;
 }
 
-/*
- * Lists the devices that are not at the address in their allocation. taken[i] counts the devices that are at inventory
- * device i.
- */
+/* Lists the devices that are not at their address. taken[i]: how many others are inventory device i. */
 static int find_moved_devices(Allocation *const *allocations, size_t n_allocations, const Inventory *inv,
                               unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;
@@ -161,7 +159,7 @@ int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inv
                 return -ENOMEM;
         for (size_t i = 0; i < n_searches; i++)
                 searches[i].found.now = find_card(searches[i].device, inv, taken);
-        /* If two devices match the same card, neither gets it. */
+        /* Two devices have found the same card: neither gets it. */
         for (size_t i = 0; i < n_searches; i++)
                 if (searches[i].found.now)
                         taken[inventory_device_index(inv, searches[i].found.now)]++;

@@ -9,7 +9,7 @@
 
 #define BLANKS " \t\n"
 
-/* Returns true when the word is the key; '-' and '_' are the same. */
+/* Returns true when the word, n bytes long, is the key; '-' and '_' are the same. */
 static bool is_key(const char *word, size_t n, const char *key) {
         if (strlen(key) != n)
                 return false;

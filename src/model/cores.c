@@ -20,7 +20,7 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         unsigned cores, larger;
 
         assert(k > 0 && cpus >= k && threads > 0);
-        /* With fewer cores than cells, split the cores. */
+        /* Fewer cores than shares: split the cores. */
         while (threads > 1 && (cpus + threads - 1) / threads < k)
                 threads--;
         cores = (cpus + threads - 1) / threads;
@@ -30,7 +30,7 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         shares[(larger > 0 ? larger : k) - 1] -= cores * threads - cpus;
 }
 
-/* Pins up to `share` threads of one core, and claims all its threads. */
+/* Pins up to `share` threads of a core, and claims all its threads. Returns how many it pinned. */
 static unsigned take_core(const Inventory *inv, unsigned core, unsigned share, CpuSet *claimed, Pin *pins) {
         unsigned taken = 0;
 

@@ -89,7 +89,7 @@ static int take_number(const char **s, unsigned *ret) {
         return 0;
 }
 
-/* Parses one range: "8" or "0-3". */
+/* Parses a number or range, "8" or "0-3", into the set. 0, -EINVAL or -ERANGE. */
 static int take_range(const char **s, CpuSet *set) {
         unsigned first, last;
         int r;
@@ -136,7 +136,7 @@ int cpuset_parse(const char *s, CpuSet *ret) {
 }
 
 char *cpuset_format(const CpuSet *set) {
-        /* The longest text is pairs, "1000-1001,": ten bytes for two CPUs and a gap. */
+        /* The longest text is of pairs, "1000-1001,": ten bytes for two members and a gap. */
         char *buf = malloc((CPUSET_MAX / 3 + 1) * 10 + 1);
         char *p = buf, *fitted;
 

@@ -23,8 +23,8 @@ static bool isolates(const PciDevice *dev) {
         return dev->acs == PCI_ACS_CLEAN || dev->acs == PCI_ACS_ISOLATED;
 }
 
-/* Marks each bridge whose subtree is one IOMMU group: the parent of a port that does not isolate, or the port itself if
- * it is on a root bus. */
+/* Marks bridges below which all devices are one group: the parent of each port that does not isolate or, on a root bus,
+ * the port itself. */
 static void find_open(const Inventory *inv, bool *open) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *port = &inv->devices[i];
@@ -34,8 +34,8 @@ static void find_open(const Inventory *inv, bool *open) {
         }
 }
 
-/* Returns the device that stands for the group: the topmost marked bridge at or above dev, or dev itself. NULL: the
- * path has too many bridges. */
+/* Returns the device that stands for the group of dev: the topmost marked bridge at or above it, or dev. NULL: the path
+ * has too many bridges. */
 static const PciDevice *find_top(const Inventory *inv, const bool *open, const PciDevice *dev) {
         int at = (int) inventory_device_index(inv, dev);
         const PciDevice *top = dev;
@@ -49,7 +49,7 @@ static const PciDevice *find_top(const Inventory *inv, const bool *open, const P
         return top;
 }
 
-/* Returns the first function of the slot that shares its group with dev, because neither isolates. */
+/* Returns the first function of dev's slot that is in its group because neither isolates. */
 static const PciDevice *find_first(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *first = dev;
 
@@ -78,7 +78,7 @@ int inventory_derive_groups(Inventory *inv) {
                 PciDevice *dev = &inv->devices[i];
                 const PciDevice *top = dev->path && *dev->path ? find_top(inv, open, dev) : NULL;
 
-                /* A slot for a mediated device is no function. */
+                /* Skip slots for mediated devices, which are no functions. */
                 if (pci_device_is_slot(dev))
                         continue;
                 dev->iommu_group = top ? number_of(find_first(inv, top)->address) : -1;

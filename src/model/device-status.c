@@ -6,7 +6,7 @@
 
 #include "util/strings.h"
 
-/* Verdict and remedy of the refusal for each finding. */
+/* Verdict and remedy of each finding. */
 static const struct {
         Verdict verdict;
         const char *remedy;
@@ -37,7 +37,7 @@ void device_status_table_done(DeviceStatusTable *t) {
         *t = (DeviceStatusTable) { 0 };
 }
 
-/* Removes the entry at index `at` if it has no finding left. */
+/* Removes the entry at this index if it has no finding. */
 static void remove_if_empty(DeviceStatusTable *t, size_t at) {
         for (size_t i = 0; i < _DEVICE_FINDING_MAX; i++)
                 if (t->devices[at].findings[i])

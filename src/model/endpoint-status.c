@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Failed connects in a row after which an endpoint that has answered is down. */
+/* After so many failed connects in a row an endpoint that has answered before is down. */
 #define FAILED_MAX 2U
 
 static const char *const endpoint_state_table[_ENDPOINT_STATE_MAX] = {
@@ -20,7 +20,7 @@ static const char *const endpoint_state_table[_ENDPOINT_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(endpoint_state, EndpointState, _ENDPOINT_STATE_MAX)
 
-/* The reasons for failed connects. */
+/* Why a connect failed, for messages. */
 static const char *const reasons[_ENDPOINT_ANSWER_MAX] = {
         [ENDPOINT_REFUSES] = "it refuses connections",
         [ENDPOINT_SILENT] = "it does not answer",

@@ -7,9 +7,9 @@
 #include "model/inventory.h"
 #include "util/strings.h"
 
-#define ROUTING_IDS 0x10000U /* of a PCI domain: 256 buses, 32 slots, 8 functions */
+#define ROUTING_IDS 0x10000U /* functions of a PCI domain: 256 buses, 32 slots, 8 functions */
 
-/* Sets *ret to the address of the PF's VF with the index. False when it is beyond the last bus. */
+/* Sets *ret to the address that the VF with this index will have. False: it is beyond the last bus. */
 static bool vf_address(const PciDevice *pf, unsigned index, PciAddress *ret) {
         PciAddress a = pf->address;
         uint64_t id =
@@ -30,14 +30,14 @@ bool inventory_isolates_vfs(const Inventory *inv, const PciDevice *pf) {
         return group;
 }
 
-/* Makes the path of the VF, which is beside its PF, below the same bridge. */
+/* Makes the path of a VF from that of its PF: both are below the same bridge. 0 or -ENOMEM. */
 static int copy_path(const char *pf, PciAddress vf, char **ret) {
         const char *end = pf ? strrchr(pf, '/') : NULL;
 
         return end ? string_replace(ret, "%.*s/%s", (int) (end - pf), pf, PCI_ADDRESS_STR(vf)) : 0;
 }
 
-/* Adds a VF. group: the number of its IOMMU group. */
+/* Appends a VF to the inventory. group: number of its IOMMU group. 0 or -ENOMEM. */
 static int add_vf(Inventory *inv, size_t pf_index, unsigned index, int group) {
         PciDevice *vf, *pf;
         PciAddress address;
@@ -63,7 +63,7 @@ static int add_vf(Inventory *inv, size_t pf_index, unsigned index, int group) {
         vf->named = true;
         memcpy(vf->bar_size, pf->vf_bar_size, sizeof(pf->vf_bar_size));
         if (string_copy(&vf->name, pf->vf_name) < 0 ||
-            string_copy(&vf->reset_methods, "flr") < 0 || /* SR-IOV requires it of each VF */
+            string_copy(&vf->reset_methods, "flr") < 0 || /* SR-IOV requires FLR of VFs */
             copy_path(pf->path, address, &vf->path) < 0 || pci_address_append(&pf->linked, &pf->n_linked, address) < 0)
                 return -ENOMEM;
         pf->n_virtfns = pf->n_linked;

@@ -6,16 +6,15 @@
 
 #include "util/strings.h"
 
-/* The default partitions of a machine: first those of several GPUs, in the order of their ids; then one of a single GPU
- * for each module. */
+/* The default partitions of a machine: those of several GPUs, with ascending ids; then one for each single GPU. */
 typedef struct Machine {
         const char *name;
-        unsigned first;       /* the first id */
+        unsigned first;       /* id of the first partition */
         unsigned modules;     /* module ids are 1 to this */
-        uint16_t several[19]; /* the lowest bit is module 1; 0 ends the list */
+        uint16_t several[19]; /* modules of each partition, the lowest bit is module 1; 0 ends the list */
 } Machine;
 
-/* Fabric Manager User Guide, "Default GPU Partitions". */
+/* From "Default GPU Partitions" in the Fabric Manager User Guide. */
 static const Machine machines[] = {
         { "hgx-a100",
           0,

@@ -43,9 +43,9 @@ static const char *cause(const HealthReading *r) {
         return r->power_error ? "the kernel cannot change its power state." : NULL;
 }
 
-/* Returns the number of fatal errors above the baseline, which it may raise. */
+/* Returns the number of fatal errors above the baseline. Raises the baseline to the count first, if why allows it. */
 static uint64_t count_fatal(Health *h, uint64_t fatal, HealthTrigger why) {
-        /* A lower count means that the counters were reset. */
+        /* The count went down: the kernel's counters were reset. */
         if (!h->counted || fatal < h->fatal || (why == HEALTH_DUE_RESCAN && fatal == h->fatal))
                 h->fatal_before = fatal;
         return fatal - h->fatal_before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The inventory as a container (lifetime, appending, searching), and properties of single devices. */
+/* The inventory as a container, and properties of devices that depend on no others. */
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* The longest text of faults, for a device whose attributes are all invalid. */
+/* Room for the faults of a device whose attributes are all invalid. */
 #define FAULT_MAX 1024U
 
 static const char *const pci_type_table[_PCI_TYPE_MAX] = {
@@ -235,7 +235,7 @@ static int cpu_search(const void *key, const void *element) {
         return (a > b) - (a < b);
 }
 
-/* As bsearch(), but also accepts a NULL array. */
+/* bsearch() that accepts a NULL array. */
 static const void *search(const void *key, const void *array, size_t n, size_t size,
                           int (*compare)(const void *, const void *)) {
         return n > 0 ? bsearch(key, array, n, size, compare) : NULL;
@@ -271,8 +271,7 @@ static bool has_cpus(const NumaNode *node) {
         return !cpuset_is_empty(&node->cpus);
 }
 
-/* Returns the nearest of the nodes in set, a set of positions in nodes[]; the lowest of several. -1: no distance is
- * known. */
+/* Returns the index of the nearest node in set, which has indices; the lowest of several. -1: no distance is known. */
 static int find_nearest(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         const NumaNode *nearest = NULL;
         unsigned best = UINT_MAX;
@@ -357,7 +356,7 @@ const PagePool *numa_node_pages(const NumaNode *node, uint64_t page_size) {
 }
 
 bool pci_device_driver_is_harmless(const PciDevice *dev) {
-        /* vfio-pci is also listed by name, because older kernels have no vfio-dev/. */
+        /* Older kernels have no vfio-dev/, so vfio-pci is known by its name, too. */
         static const char *const harmless[] = { "vfio-pci", "pci-stub", "pcieport", PCIBACK_DRIVER };
 
         if (!dev->driver || dev->vfio)
@@ -373,10 +372,10 @@ bool pci_device_is_display(const PciDevice *dev) {
 #define CLASS_ACCELERATOR 0x12U
 #define VENDOR_AMD_GPU    0x1002U
 
-/* Returns true for display controllers of BMCs and hypervisors, which only show a console. */
+/* Returns true for a display controller of a BMC or hypervisor: it only shows a console. */
 static bool is_console_only(const PciDevice *dev) {
         static const struct {
-                uint16_t vendor, device; /* device 0: any */
+                uint16_t vendor, device; /* device 0: any device of the vendor */
         } displays[] = {
                 { 0x1002, 0x4752 }, /* AMD Rage XL */
                 { 0x1002, 0x515e }, /* AMD ES1000 */
@@ -404,7 +403,7 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
-/* Returns whether the firmware says that the GPU is on the node of its memory; for a GPU beside a Grace CPU without
+/* Returns whether the firmware puts the GPU on the node of its memory. Tells that of a GPU beside a Grace CPU without
  * NVIDIA's driver. */
 static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
         return pci_device_is_gpu(dev) && dev->vendor == PCI_VENDOR_NVIDIA && dev->numa_node == node &&
@@ -435,8 +434,8 @@ bool pci_device_is_nic(const PciDevice *dev) {
         return dev->class >> 16 == 0x02;
 }
 
-/* Returns true for DMA engines, and for other system peripherals with registers: the VT-d function and the memory map
- * of a CPU have none. */
+/* Returns true for a DMA engine, and for another system peripheral with BARs. The VT-d function and the memory map of a
+ * CPU have no BARs. */
 static bool is_dma_engine(const PciDevice *dev) {
         bool has_bar = false;
 
@@ -456,7 +455,7 @@ bool pci_device_is_connectx(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type != PCI_TYPE_VF;
 }
 
-/* Checks for a device id of mlx4_core's table: ConnectX and ConnectX-2, then ConnectX-3 and -3 Pro. */
+/* Returns true for a device id that mlx4_core lists: ConnectX, ConnectX-2, ConnectX-3 and ConnectX-3 Pro. */
 static bool has_mlx4_id(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX &&
                ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));

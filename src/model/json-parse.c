@@ -11,13 +11,13 @@
 
 typedef struct Parser {
         const char *p, *end;
-        char *buf; /* the last string that was read */
+        char *buf; /* the string that was read last */
         size_t capacity;
         unsigned depth;
-        size_t left; /* what the remaining values may cost */
+        size_t left; /* what the values that follow may cost */
 } Parser;
 
-/* Returns the next byte, NUL at the end. No token has a NUL, so a NUL in the text also ends the parse. */
+/* Returns the next byte without reading it; NUL at the end. A NUL in the text ends the parse, too: no token has one. */
 static char peek(const Parser *p) {
         return p->p < p->end ? *p->p : '\0';
 }
@@ -43,7 +43,7 @@ static bool take_word(Parser *p, const char *word) {
         return true;
 }
 
-/* Reads four hexadecimal digits. */
+/* Reads four hex digits. False: they are not. */
 static bool take_unit(Parser *p, uint32_t *ret) {
         static const char digits[] = "0123456789abcdef0123456789ABCDEF";
 
@@ -59,7 +59,7 @@ static bool take_unit(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Reads the rest of \uHHHH, or of two of them that are a surrogate pair. */
+/* Reads the digits of \uHHHH and, for a surrogate pair, the second \uHHHH. */
 static bool take_code(Parser *p, uint32_t *ret) {
         const char *second;
         uint32_t low;
@@ -92,7 +92,7 @@ static bool take_escape(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Reads a character of a string, but not the closing quote. */
+/* Reads one character of a string. False: the string ends, or is invalid. */
 static bool take_character(Parser *p, uint32_t *ret) {
         size_t n;
 
@@ -107,11 +107,11 @@ static bool take_character(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Makes room for a string that has n bytes in the text, each of which becomes at most three bytes, those of U+FFFD. */
+/* Makes room in p->buf for a string of n bytes. Each may become three, those of U+FFFD. */
 static int reserve(Parser *p, size_t n) {
         char *larger;
 
-        if (n > (INT_MAX - 1) / 3) /* json-c takes an int */
+        if (n > (INT_MAX - 1) / 3) /* json-c's sizes are of type int */
                 return -EBADMSG;
         if (3 * n < p->capacity)
                 return 0;
@@ -123,7 +123,7 @@ static int reserve(Parser *p, size_t n) {
         return 0;
 }
 
-/* Reads a string into p->buf. */
+/* Reads a string into p->buf. 0 or a negative errno. */
 static int take_string(Parser *p, size_t *ret_size) {
         const char *quote;
         size_t n = 0;
@@ -141,7 +141,7 @@ static int take_string(Parser *p, size_t *ret_size) {
         while (p->p < quote) {
                 uint32_t code;
 
-                if (*p->p >= ' ' && *p->p < 0x7f && *p->p != '\\') { /* most characters */
+                if (*p->p >= ' ' && *p->p < 0x7f && *p->p != '\\') { /* a plain character, as most are */
                         p->buf[n++] = *p->p++;
                         continue;
                 }
@@ -163,7 +163,7 @@ static size_t skip_digits(Parser *p) {
         return (size_t) (p->p - start);
 }
 
-/* Skips a number. *ret_is_integer: the number has no fraction and no exponent. */
+/* Skips a number. *ret_is_integer: it has no fraction and no exponent. */
 static bool skip_number(Parser *p, bool *ret_is_integer) {
         *ret_is_integer = true;
         (void) take(p, '-');
@@ -316,7 +316,7 @@ static int parse_boolean(Parser *p, const char *word, bool value, json_object **
         return *ret ? 0 : -ENOMEM;
 }
 
-/* Parses a value. json-c represents null by a NULL pointer, which *ret is before the call. */
+/* Parses any value. *ret is NULL before the call, and stays NULL for null. */
 static int parse_value(Parser *p, json_object **ret) {
         int r;
 

@@ -31,7 +31,7 @@ void json_text_put(JsonText *t, const char *text, size_t n) {
         }
 }
 
-/* Returns nonzero when one of the n bytes is not ASCII or must be escaped in JSON. */
+/* Returns nonzero when one of the n bytes is not ASCII, or needs an escape in JSON. */
 static inline unsigned find_special(const char *s, size_t n) {
         unsigned special = 0;
 
@@ -40,7 +40,8 @@ static inline unsigned find_special(const char *s, size_t n) {
         return special;
 }
 
-/* Checks blocks of constant length, which the compiler turns into vector instructions. */
+/* Returns true when no byte needs an escape. Checks blocks of constant length, for which the compiler uses vector
+ * instructions. */
 static bool is_plain(const char *s, size_t n) {
         unsigned special = 0;
 
@@ -49,7 +50,7 @@ static bool is_plain(const char *s, size_t n) {
         return (special | find_special(s, n)) == 0;
 }
 
-/* Appends the escape of a UTF-16 code unit. */
+/* Appends a UTF-16 code unit as \uHHHH. */
 static void put_escape(JsonText *t, uint32_t unit) {
         char escape[] = "\\u0000";
 
@@ -194,7 +195,7 @@ void json_text_value(JsonText *t, json_object *o) {
                 return put_string(t, json_object_get_string(o), (size_t) json_object_get_string_len(o));
         case json_type_int:
                 return put_integer(t, o);
-        default: /* null, true, false, and numbers with a fraction */
+        default: /* null, true, false, or a number with a fraction */
                 text = json_object_to_json_string(o);
                 if (text)
                         json_text_put(t, text, strlen(text));

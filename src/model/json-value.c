@@ -50,7 +50,7 @@ json_object *json_format(const char *format, ...) {
         for (char *c = text; c && *c; c++)
                 if (*c == '\'')
                         *c = '"';
-        /* A text for json_parse() is one object. */
+        /* json_parse() takes objects only, so put the text into one. */
         if (!text || string_replace(&text, "{\"\":%s}", text) < 0 || json_parse(text, strlen(text), &o) < 0)
                 return NULL;
         return json_object_get(member(o, ""));

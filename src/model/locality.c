@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Relations between the devices of an inventory: parent bridges, IOMMU groups, PFs and VFs. */
+/* Derives relations between devices: parent bridges, IOMMU groups, PFs and VFs. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* The longest chain of bridges that is followed. There are only 256 bus numbers, so a longer chain is invalid. */
+/* The most bridges above a device: there are only 256 bus numbers. */
 #define BRIDGES_MAX 256U
 
 static int device_compare(const void *a, const void *b) {
@@ -29,7 +29,8 @@ static int group_compare(const void *a, const void *b) {
         return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Parses the second-last component of "pci0000:80/0000:80:02.0/0000:82:00.0". False when it is not a PCI address. */
+/* Sets *ret to the address in the second-last part of a path, "pci0000:80/0000:80:02.0/0000:82:00.0". False: that is
+ * none. */
 static bool path_parent(const char *path, PciAddress *ret) {
         const char *end = strrchr(path, '/'), *begin = end;
         char name[PCI_ADDRESS_STRING_MAX];
@@ -45,7 +46,7 @@ static bool path_parent(const char *path, PciAddress *ret) {
         return pci_address_parse(name, ret) >= 0;
 }
 
-/* Checks for the name of a host bridge: "pci", domain and bus, as in "pci0000:80". */
+/* Returns whether the name, n bytes long, is that of a host bridge: "pci", domain and bus, "pci0000:80". */
 static bool is_host_bridge(const char *name, size_t n) {
         char address[PCI_ADDRESS_STRING_MAX];
         PciAddress a;
@@ -56,7 +57,7 @@ static bool is_host_bridge(const char *name, size_t n) {
         return pci_address_parse(address, &a) >= 0;
 }
 
-/* The last host bridge in the path counts, because the host bridge of a VMD domain is itself below a PCI function. */
+/* Use the last host bridge in the path: that of a VMD domain is itself below a PCI function. */
 size_t pci_path_host_length(const char *path) {
         const char *at = path;
         size_t length = 0;
@@ -87,7 +88,7 @@ static void find_parents(Inventory *inv) {
         }
 }
 
-/* Lists the numbers of the groups that inventory_set_group_direct() flagged, ascending. */
+/* Lists the groups with the flag direct, ascending. 0 or -ENOMEM. */
 static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *ret_n) {
         IommuGroup *direct = NULL;
         size_t n = 0;
@@ -189,7 +190,7 @@ static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
                 if (vf->type == PCI_TYPE_VF && !pci_address_equal(vf->physfn, pf->address))
                         continue;
                 listed[at] = mark;
-                /* The kernel numbers VFs without gaps. If a link was unreadable, the indices are unknown. */
+                /* The kernel numbers VFs without gaps, so an unreadable link makes all indices unknown. */
                 inv->devices[at].vf_index = whole ? (int) i : -1;
                 if (pci_address_append(&pf->vfs, &pf->n_vfs, vf->address) < 0)
                         return -ENOMEM;
@@ -197,8 +198,7 @@ static int list_vfs(const Inventory *inv, PciDevice *pf, uint32_t *listed) {
         return 0;
 }
 
-/* Adds VFs to the PF that they name, even if the PF's link to them is damaged. Otherwise a PF with VFs could be
- * allocated. */
+/* Adds a VF to the PF that its physfn names, even if the PF's link is damaged: a PF with VFs must not be allocated. */
 static int add_unlisted_vfs(Inventory *inv, const uint32_t *listed) {
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *vf = inv->devices + i, *found;
@@ -254,7 +254,7 @@ int inventory_finish(Inventory *inv) {
 
         if (r < 0)
                 return r;
-        /* Sort first, because the code below uses indices. A scan adds the devices in order already. */
+        /* Sort first, because indices are used below. A scan adds devices in order already. */
         if (!is_sorted(inv))
                 qsort(inv->devices, inv->n_devices, sizeof(*inv->devices), device_compare);
         if (inv->n_cpus > 0)
@@ -297,7 +297,7 @@ bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, cons
         return at < 0;
 }
 
-/* Computes the places of devices in the tree NUMA node > host bridge > root port > switch, as numbers. */
+/* Numbers the places of devices in the tree NUMA node > host bridge > root port > switch. */
 
 static const char *const distance_table[_DISTANCE_MAX] = {
         [DISTANCE_PIX] = "PIX",   [DISTANCE_PXB] = "PXB", [DISTANCE_PHB] = "PHB",
@@ -324,8 +324,7 @@ bool proximity_allows(Proximity limit, Distance d) {
         return d <= furthest[limit];
 }
 
-/* Returns the place of a bridge. Bridges and slots share one number space: even numbers are bridges, odd numbers are
- * slots. */
+/* Returns the number of a bridge. Bridges have even numbers and slots odd ones, so that they differ. */
 static uint32_t bridge_place(size_t index) {
         return (uint32_t) index * 2;
 }
@@ -334,10 +333,8 @@ static uint32_t slot_place(size_t index) {
         return (uint32_t) index * 2 + 1;
 }
 
-/*
- * Returns the place of a node. Nodes and host bridges share one number space. A host bridge without a known node is a
- * node of its own, at distance SYS to all others.
- */
+/* Returns the number of a NUMA node. It differs from those of host bridges, because one on an unknown node is a node of
+ * its own, at distance SYS from all others. */
 static uint32_t known_node_place(int node) {
         return (uint32_t) node * 2;
 }
@@ -363,9 +360,7 @@ static int root_compare(const void *a, const void *b) {
         return (x->index > y->index) - (x->index < y->index);
 }
 
-/*
- * Fills host[i] for every device i on a root bus: the lowest index of a device on a root bus of the same host bridge.
- */
+/* Fills host[i] for each device i on a root bus: the lowest index of a device there that has the same host bridge. */
 static int find_hosts(const Inventory *inv, uint32_t *host) {
         _cleanup_free_ Root *roots = calloc(inv->n_devices + 1, sizeof(*roots));
         size_t n = 0;
@@ -388,7 +383,7 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
         return 0;
 }
 
-/* Returns the place of the first device of a slot, up to level PHB. find_nodes() adds known nodes later. */
+/* Computes the place of a slot's first device below the NUMA node, which find_nodes() adds. */
 static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) {
         size_t nearest = 0, second = 0, first = index;
         unsigned n = 0;
@@ -402,10 +397,8 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
                 first = (size_t) at;
                 n++;
         }
-        /*
-         * With three or more bridges, these are root port, switch upstream port and switch downstream port. Devices on
-         * one switch meet at the upstream port.
-         */
+        /* Of three bridges or more, the last two are a switch's upstream and downstream port. Devices on one switch
+         * have the same upstream port. */
         place.level[DISTANCE_PIX] = n == 0 ? slot_place(index) : bridge_place(n <= 2 ? nearest : second);
         place.level[DISTANCE_PXB] = n == 0 ? slot_place(index) : bridge_place(first);
         place.level[DISTANCE_PHB] = host[first];
@@ -413,8 +406,8 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
         return place;
 }
 
-/* Returns the place of a VF's PF, because the VF is on its card even if its address is in another slot. PFs come before
- * their VFs in the inventory. */
+/* Returns the place of a VF's PF: a VF is on the PF's card, even if its address is in another slot. The PF comes before
+ * its VFs. */
 static const Place *place_of_pf(const Inventory *inv, size_t index, const Place *places) {
         const PciDevice *pf =
                 inv->devices[index].type == PCI_TYPE_VF ? inventory_find(inv, inv->devices[index].physfn) : NULL;
@@ -436,7 +429,7 @@ static void find_places(const Inventory *inv, const uint32_t *host, Place *place
         }
 }
 
-/* Sets the nodes of host bridges: that of the first device with a known node. */
+/* Sets the node of each host bridge to that of its first device with a known node. 0 or -ENOMEM. */
 static int find_nodes(const Inventory *inv, Place *places) {
         _cleanup_free_ int *node = malloc((inv->n_devices + 1) * sizeof(*node));
 

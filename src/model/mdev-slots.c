@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define UUID_TAIL     28 /* digits of a UUID, with its dashes, before the address */
+#define UUID_TAIL     28 /* where the address is in a UUID with dashes */
 #define UUID_INSTANCE 26
 
 bool pci_device_has_slots(const PciDevice *dev) {
@@ -23,7 +23,7 @@ void mdev_uuid_format(const char *id, PciAddress address, char ret[static UUID_S
         (void) stpcpy(ret, text);
 }
 
-/* Returns the slot that the UUID names; 0 when it was not made for this GPU. */
+/* Returns the number of the slot that a UUID names; 0: it was not made for this GPU. */
 static size_t slot_of(const char *uuid, PciAddress gpu) {
         char digits[3] = { uuid[UUID_INSTANCE], uuid[UUID_INSTANCE + 1] }, ours[UUID_STRING_MAX];
         uint64_t instance;
@@ -44,7 +44,7 @@ static int add_slot(Inventory *inv, size_t gpu, uint8_t instance) {
         slot = inventory_add_device(inv, address);
         if (!slot)
                 return -ENOMEM;
-        from = &inv->devices[gpu]; /* adding moves the array */
+        from = &inv->devices[gpu]; /* get the GPU again: adding moves the array */
         slot->type = PCI_TYPE_VF;
         slot->physfn = from->address;
         slot->vendor = from->vendor;
@@ -77,7 +77,7 @@ int inventory_add_slots(Inventory *inv) {
         return r;
 }
 
-/* Returns the slot with this number; NULL when it is taken. */
+/* Returns the GPU's slot with this number if it has no mediated device, else NULL. */
 static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instance) {
         const PciDevice *slot;
 
@@ -86,7 +86,7 @@ static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instanc
         return slot && slot->vgpu_type == 0 ? &inv->devices[inventory_device_index(inv, slot)] : NULL;
 }
 
-/* Puts mediated devices of the GPU into slots: with named, those whose UUID names a slot; otherwise the others. */
+/* Puts the GPU's mediated devices into slots: with named, those whose UUID names a slot; without, all others. */
 static void put_mdevs(const Inventory *inv, const PciDevice *gpu, bool named) {
         const char *line = gpu->mdevs;
         char uuid[UUID_STRING_MAX];

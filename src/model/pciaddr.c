@@ -12,7 +12,7 @@ static int digit_value(char c) {
         return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses exactly n lower-case hex digits and the separator after them. */
+/* Parses n lower-case hex digits and the separator after them. False: they are not there. */
 static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
         uint32_t value = 0;
 
@@ -31,7 +31,7 @@ static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) 
         return true;
 }
 
-/* Parses the end of the text, or ".N" and the end. */
+/* Parses what may follow a function: nothing, or ".N". False: anything else. */
 static bool take_instance(const char *s, uint8_t *ret) {
         uint64_t instance = 0;
 
@@ -48,7 +48,7 @@ int pci_address_parse(const char *s, PciAddress *ret) {
 
         while (digit_value(s[n]) >= 0)
                 n++;
-        /* The kernel prints %04x, so a domain of five or more digits does not start with 0. */
+        /* The kernel prints domains as %04x: one of more than four digits does not begin with 0. */
         if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
                 return -EINVAL;
         if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||

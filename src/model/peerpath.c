@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Computes the routing of peer-to-peer requests between two functions from ACS and ATS on the path. */
+/* Finds out how the PCIe fabric routes peer-to-peer requests, by ACS of the ports and ATS of the requester. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static bool is_one_card(const Inventory *inv, const PciDevice *a, const PciDevic
         return pci_address_same_slot(peer_ats_function(inv, a)->address, peer_ats_function(inv, b)->address);
 }
 
-/* Checks the same bits as the kernel's p2pdma. */
+/* Checks the bits that the kernel's p2pdma checks. */
 bool peer_port_redirects(const PciDevice *port) {
         return port->acs_enabled &
                (PCI_ACS_BIT(PCI_ACS_BIT_RR) | PCI_ACS_BIT(PCI_ACS_BIT_CR) | PCI_ACS_BIT(PCI_ACS_BIT_EC));
@@ -48,7 +48,7 @@ static bool is_above(const Inventory *inv, int bridge, const PciDevice *dev) {
         return false;
 }
 
-/* Returns the nearest bridge above both devices, or -1. */
+/* Returns the index of the nearest bridge above both devices, or -1. */
 static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevice *b) {
         int at = a->parent;
 
@@ -57,7 +57,7 @@ static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevic
         return at >= 0 && is_above(inv, at, b) ? at : -1;
 }
 
-/* Adds the ports above dev to the path. Upstream ports have no ACS control and are left out. False when there are too
+/* Adds the ports between dev and the bridge `meeting`. Leaves upstream ports out, which have no ACS control. False: too
  * many ports. */
 static bool add_ports(const Inventory *inv, const PciDevice *dev, int meeting, PeerPath *path) {
         unsigned i = 0;
@@ -110,10 +110,8 @@ void peer_path_find(const Inventory *inv, const PciDevice *asks, const PciDevice
                 ret->access = meeting < 0 ? PEER_ACCESS_ROOT_COMPLEX : access_of(inv, asks, ret);
 }
 
-/*
- * The ports to list: all that redirect; those that redirect and lack ACS Direct Translated; or those that have it
- * turned off.
- */
+/* Which ports of a path to list: all that redirect; those that redirect and lack ACS Direct Translated; or those that
+ * redirect and have it off. */
 typedef enum PortsWanted {
         PORTS_REDIRECTING,
         PORTS_WITHOUT_DT,
@@ -128,10 +126,7 @@ static bool is_wanted(const PciDevice *port, PortsWanted wanted) {
         return !passes_translated(port) && able == (wanted == PORTS_TO_SET);
 }
 
-/*
- * Joins the addresses of the wanted ports with a separator, and puts the text before in front of each. *ret is NULL
- * when there are none.
- */
+/* Lists the addresses of such ports, each after the text `before`. *ret is NULL if there are none. 0 or -ENOMEM. */
 static int join_ports(const Inventory *inv, const PeerPath *path, PortsWanted wanted, const char *before,
                       const char *separator, char **ret) {
         _cleanup_free_ char *text = NULL;
@@ -174,7 +169,8 @@ static int set_ats(const PciDevice *f, char **text) {
         }
 }
 
-/* Describes how to set bit 6 (Direct Translated), and only this bit, because the others isolate the devices. */
+/* Says how to set bit 6 of ACS control (Direct Translated) on the ports, and no other bit: the others isolate the
+ * devices. */
 static int set_translated(const Inventory *inv, const PeerPath *path, char **text) {
         _cleanup_free_ char *ports = NULL, *flags = NULL;
         int r;

@@ -70,7 +70,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
         if (!ret)
                 return v;
 
-        /* message is NULL when out of memory; the verdict is valid all the same. */
+        /* NULL when out of memory. The verdict counts all the same. */
         fresh.message = FORMAT_ARGUMENTS(format);
         if (remedy)
                 fresh.remedy = strdup(remedy);
@@ -79,7 +79,7 @@ Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *re
                 fresh.device = *device;
         }
 
-        /* Freed last, because the arguments may point into the old refusal. */
+        /* Free the old refusal last: the arguments may point into it. */
         refusal_done(ret);
         *ret = fresh;
         return v;

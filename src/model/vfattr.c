@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parsing and formatting of VF attributes. */
+/* Parses and formats VF attributes. */
 
 #include "model/vfattr.h"
 
@@ -15,13 +15,14 @@
 #define VLAN_MAX    4094U
 #define QOS_MAX     7U
 #define TEXT_MAX    512U
-#define TERM_MAX    (VF_VALUE_MAX + 32U) /* a space, the name, = and the value */
+#define TERM_MAX    (VF_VALUE_MAX + 32U) /* a space, the name, '=' and the value */
 
 static const char *const on_off[] = { "off", "on" };
 static const char *const protocols[_VF_PROTOCOL_MAX] = { "802.1q", "802.1ad" };
 static const char *const links[_VF_LINK_MAX] = { "auto", "up", "down" };
 
-/* The text format of each attribute: octets with colons, a word of a list, hexadecimal, or a number up to max. */
+/* How the value of an attribute is written: as octets with colons, as a word of a list, as a hexadecimal number, or as
+ * a number up to max. */
 static const struct Term {
         const char *name;
         unsigned octets;
@@ -128,7 +129,7 @@ static int parse_value(const struct Term *t, const char *text, uint64_t *ret) {
         return t->hex ? parse_hex(text, t->max, ret) : parse_unsigned(text, t->max, ret);
 }
 
-/* Sets the problem; the value is the error to return. */
+/* Sets the problem to a sentence. Its value is the errno to return. */
 #define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
 static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
@@ -173,7 +174,7 @@ int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem)
         return 0;
 }
 
-/* Returns true for a group (multicast) address, which the lowest bit of the first octet marks. */
+/* Returns true for a group (multicast) address: the lowest bit of its first octet is set. */
 static bool is_group(uint64_t mac) {
         return mac >> (8 * (MAC_OCTETS - 1)) & 1;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reports of PFs about their VFs, sorted by the VF's address. */
+/* The last report of PFs about each VF, sorted by the VF's address. */
 
 #include <errno.h>
 

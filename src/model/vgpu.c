@@ -9,7 +9,7 @@
 
 #include "util/strings.h"
 
-/* Parses a number and the spaces after it; 0 when there is none. */
+/* Parses a number and the spaces after it. 0: there is none. */
 static unsigned long take_number(const char **at) {
         char *end = NULL;
         unsigned long n = isdigit((unsigned char) **at) ? strtoul(*at, &end, 10) : 0;
@@ -19,7 +19,7 @@ static unsigned long take_number(const char **at) {
         return n;
 }
 
-/* Parses "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME", up to end. */
+/* Parses one line of a list, "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME". False: it names no type. */
 static bool parse_type(const char *line, const char *end, VgpuType *ret) {
         const char *at = line + strspn(line, " ");
         unsigned long id = take_number(&at), available = 1;
@@ -92,8 +92,9 @@ static bool is_number(const char *s, size_t n) {
         return n > 0;
 }
 
-/* Returns the size in GB from the name: 12 for "H100L-12C"; 0 for "H200X-1-18C", which is backed by a GPU instance of
- * MIG. */
+/*
+ * Returns the size in GB in a type's name: 12 in "H100L-12C". 0 for "H200X-1-18C", which a GPU instance of MIG backs.
+ */
 static unsigned type_size(const char *name, size_t length) {
         char text[VGPU_NAME_MAX + 1], *size, *slices;
 

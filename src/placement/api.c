@@ -13,7 +13,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Version 1.38 has consumer types; since 1.37 a provider can be moved. */
+/* Version 1.37 lets a provider be moved, version 1.38 adds consumer types. */
 #define MICROVERSION "OpenStack-API-Version: placement 1.38"
 
 struct Api {
@@ -21,7 +21,7 @@ struct Api {
         HttpTls tls;
         Http *http;
         char *url;   /* URL of Placement, without a slash at the end */
-        char *token; /* NULL: ask Keystone */
+        char *token; /* NULL: get one from Keystone before the next request */
 };
 
 Api *api_free(Api *a) {
@@ -59,7 +59,7 @@ int api_new(const Settings *settings, Api **ret) {
         return 0;
 }
 
-/* Sends a request. token: NULL for none. Returns the HTTP status, or a negative errno, logged. */
+/* Sends a request. token: NULL for a request without a token. Returns the HTTP status, or a negative errno, logged. */
 static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret) {
         _cleanup_free_ char *line = token ? string_format("X-Auth-Token: %s", token) : NULL;
         const char *const headers[] = { MICROVERSION, line, NULL };
@@ -70,8 +70,11 @@ static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret
         return http_send(a->http, &q, ret);
 }
 
-/* Returns true when the reply is neither from the API nor from a proxy in front of it, which may be overloaded or
- * without its server. The API replies with a document; a proxy may check tokens itself. */
+/*
+ * Returns true when the reply comes from a server that is not Placement. Placement sends a document with each reply. A
+ * proxy in front of Placement may itself refuse a token or report an overload: such a reply is no sign of another
+ * server.
+ */
 static bool is_of_other_server(const char *method, const HttpReply *reply) {
         int status = reply->status;
 
@@ -81,8 +84,6 @@ static bool is_of_other_server(const char *method, const HttpReply *reply) {
                 return !reply->document && (streq(method, "GET") || reply->has_body);
         return reply->document ? status != 400 && status != 403 && status != 406 : true;
 }
-
-/* Keystone. */
 
 static bool member_is(json_object *o, const char *key, const char *value) {
         return streq_ptr(member_text(o, key), value);
@@ -100,7 +101,7 @@ static const char *find_endpoint(const Settings *s, json_object *service) {
         return NULL;
 }
 
-/* Reads the address of Placement from the catalog in Keystone's reply, unless the settings have it. */
+/* Takes the URL of Placement from the catalog in Keystone's reply, unless the settings name a URL. */
 static int take_url(Api *a, json_object *reply) {
         json_object *catalog = member(member(reply, "token"), "catalog");
 
@@ -156,13 +157,11 @@ static int authenticate(Api *a) {
         return take_url(a, reply.document);
 }
 
-/* Requests to Placement. */
-
 static bool is_failure(int status) {
         return status / 100 != 2 && status != 404 && status != 409;
 }
 
-/* Drops an address that is not Placement's, so that it is read from the catalog again. */
+/* Drops a URL that is not Placement's, if it came from the catalog: the next request reads the catalog again. */
 static void forget_address(Api *a) {
         if (a->settings->keystone_url && !a->settings->url)
                 free(TAKE_PTR(a->token));

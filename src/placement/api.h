@@ -16,21 +16,21 @@
 
 typedef struct Settings {
         char *url;     /* URL of Placement; NULL: from Keystone's catalog */
-        char *token;   /* for a Placement without Keystone */
+        char *token;   /* for a Placement that uses no Keystone */
         char *ca_file; /* NULL: the CAs of the system */
-        char *host;    /* the name of the root provider */
+        char *host;    /* name of the root provider; default: the host name */
         bool add_root;
-        char *project, *user; /* project and user of the claims */
+        char *project, *user; /* Placement requires a project and a user in each claim */
 
         char *keystone_url; /* NULL: no Keystone */
         char *credential;   /* the id of the application credential */
-        char *secret_file;  /* NULL: the credential that systemd passes to the service */
+        char *secret_file;  /* file with the secret; NULL: the credential that systemd passes to the service */
         char *secret;       /* the secret, read from the file */
-        char *region;       /* NULL: any */
-        char *interface;    /* public, internal, admin */
+        char *region;       /* region of Placement's endpoint in the catalog; NULL: any */
+        char *interface;    /* interface of that endpoint: public, internal or admin */
 } Settings;
 
-/* Reads the file, and sets defaults. 0 or a negative errno, logged. */
+/* Reads the settings file, and sets the defaults of missing settings. 0 or a negative errno, logged. */
 int settings_read(const char *path, Settings *ret);
 void settings_done(Settings *s);
 
@@ -48,10 +48,10 @@ DEFINE_CLEANUP(Api *, api_free)
  * there is no document. An expired token is renewed. Redirections are not followed.
  */
 int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
-/* As api_call(), for a request to which Placement may reply with 404 or 409, which are returned and not logged. */
+/* As api_call(), but returns a status of 404 or 409 without logging it. */
 int api_try(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
-/* Logs that the reply to the request is not from Placement; returns -EADDRNOTAVAIL. */
+/* Logs that the reply came from a server that is not Placement. Returns -EADDRNOTAVAIL. */
 int api_wrong_address(Api *a, const char *method, const char *path, int status);
 
-/* Returns the number of requests so far. */
+/* Returns how many requests were sent. */
 unsigned api_requests(const Api *a);

@@ -12,8 +12,9 @@
 
 typedef struct Words {
         const char *host;
-        json_object *counts; /* map of pools and services to numbers of devices or slots, in the order of the claim */
-        char *at, *nodes;    /* values of options; NULL: none */
+        json_object
+                *counts;  /* by pool or service: how many devices or slots the claim has, in the order of the claim */
+        char *at, *nodes; /* options --at and --host-nodes as text; NULL: none */
         int64_t cpus, memory_mib, page_kib;
 } Words;
 
@@ -31,7 +32,8 @@ static int add_device(Words *w, json_object *device) {
         return string_replace(&w->at, "%s --at %s=%s", w->at ?: "", pool, member_text(device, "address"));
 }
 
-/* Adds the first available devices. */
+/* Adds available devices of the part's provider and class, at most *left, in the daemon's order. Subtracts them from
+ * *left. */
 static int add_devices(Words *w, json_object *devices, const ClaimPart *part, int64_t *left) {
         int r = 0;
 
@@ -65,7 +67,7 @@ static bool add_amount(Words *w, const ClaimPart *part) {
         return true;
 }
 
-/* Adds a part on a NUMA node. Each node is named once, even if the claim has both CPUs and memory there. */
+/* If the part is on a NUMA node, adds its CPUs or memory, and names the node unless an earlier part did. */
 static int add_node(Words *w, json_object *nodes, const Claim *claim, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(nodes); i++) {
                 int id = (int) member_number(json_at(nodes, i), "id");
@@ -84,7 +86,7 @@ static int add_node(Words *w, json_object *nodes, const Claim *claim, const Clai
         return 0;
 }
 
-/* Returns whether the part is on a provider of this node's devices, available or not. */
+/* Returns 1 if the part is on a device of this node, available or not, 0 if not, or -ENOMEM. */
 static int is_device_part(const Words *w, json_object *devices, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(devices); i++) {
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
@@ -99,7 +101,8 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
         return 0;
 }
 
-/* Adds a part on an endpoint of the service. The request cannot name the endpoint, because the daemon chooses it. */
+/* If the part is on an endpoint of the service, adds its slots. The daemon will choose the endpoint, so the text does
+ * not name it. */
 static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
         json_object *endpoints = member_array(service, "endpoints");
         const char *name = member_text(service, "name") ?: "";
@@ -123,7 +126,7 @@ static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
         return 0;
 }
 
-/* Adds a part that is not on a provider of devices. */
+/* Adds a part on a NUMA node or on an endpoint of a service. */
 static int add_other(Words *w, json_object *describe, const Claim *claim, const ClaimPart *part) {
         json_object *pools = member(describe, "pools");
         int r = add_node(w, member(describe, "nodes"), claim, part);

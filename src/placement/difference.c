@@ -34,7 +34,7 @@ void changes_done(Changes *c) {
         *c = (Changes) { 0 };
 }
 
-/* Adds a change. Takes ownership of body. */
+/* Appends a change. Takes ownership of body. */
 static int add_change(Comparison *c, ChangeKind kind, const char *uuid, const char *name, json_object *body) {
         Change new = { .kind = kind, .name = name ? strdup(name) : NULL, .body = body };
         bool needs_body = kind != CHANGE_REMOVE_CLAIM && kind != CHANGE_REMOVE_PROVIDER;
@@ -53,14 +53,14 @@ static bool add_text(json_object *o, const char *key, const char *value) {
         return member_add(o, key, json_object_new_string(value));
 }
 
-/* Returns true when another program has a provider of this name, for example Nova's own PCI provider. */
+/* Returns true when a provider of another program has this name, for example that of Nova's own PCI provider. */
 static bool is_taken(const Comparison *c, const Provider *wanted) {
         const Provider *p = tree_find_name(c->have, wanted->name);
 
         return p && !streq(p->uuid, wanted->uuid);
 }
 
-/* Returns true when the agent reports the provider. A root that is Nova's compute node is only a parent. */
+/* Returns true when the agent maintains the provider. A root that Nova's compute node has made is only a parent. */
 static bool is_reported(const Comparison *c, const Provider *wanted) {
         return provider_is_own(wanted) && !is_taken(c, wanted);
 }
@@ -73,8 +73,6 @@ static int64_t used_by_others(const Tree *have, const char *provider, const char
                         sum += claim_amount(&have->claims[i], provider, class);
         return sum;
 }
-
-/* Providers. */
 
 static json_object *provider_body(const Provider *p, bool is_new) {
         _cleanup_json_ json_object *o = json_object_new_object();
@@ -95,13 +93,11 @@ static int compare_place(Comparison *c, const Provider *wanted) {
         return add_change(c, CHANGE_MOVE_PROVIDER, wanted->uuid, wanted->name, provider_body(wanted, false));
 }
 
-/* Inventories. */
-
 static bool resource_equal(const Resource *wanted, const Resource *have) {
         return have && !have->is_altered && wanted->total == have->total && wanted->reserved == have->reserved;
 }
 
-/* Adds classes that are not wanted but that consumers of other programs use in Placement, as out of service. */
+/* Keeps a class that the node no longer has while consumers of other programs use it: all of its total is reserved. */
 static int keep_used(Provider *to, const Provider *have, const Tree *tree) {
         for (size_t i = 0; have && i < have->n_resources; i++) {
                 const Resource *old = &have->resources[i];
@@ -138,7 +134,7 @@ static json_object *inventories_body(const Provider *p) {
         return TAKE_PTR(o);
 }
 
-/* Compares inventories. wanted: NULL for a provider that must be removed. */
+/* Adds a change if the inventories differ. wanted: NULL for a provider that must be removed. */
 static int compare_inventories(Comparison *c, const Provider *wanted, const Provider *have) {
         const Provider *p = wanted ?: have;
         Provider sum = { 0 };
@@ -177,7 +173,8 @@ bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used)
         return true;
 }
 
-/* Sets the reserved amount of a cleaned device back: Nova reserved the device permanently when an instance got it. */
+/* Frees a cleaned device for Nova, which reserves a one-time-use device for good when an instance gets it: sets
+ * reserved to 0. */
 static int compare_cleaned(Comparison *c, const char *name) {
         const Provider *p = tree_find_name(c->have, name);
         bool is_used;
@@ -191,8 +188,6 @@ static int compare_cleaned(Comparison *c, const char *name) {
         returned = (Provider) { .resources = &r, .n_resources = 1 };
         return add_change(c, CHANGE_INVENTORIES, p->uuid, p->name, inventories_body(&returned));
 }
-
-/* Traits. */
 
 static bool traits_equal(const Provider *wanted, const Provider *have) {
         for (size_t i = 0; i < wanted->n_traits; i++)
@@ -231,8 +226,6 @@ static int compare_traits(Comparison *c, const Provider *wanted) {
         return add_change(c, CHANGE_TRAITS, wanted->uuid, wanted->name, traits_body(wanted, have));
 }
 
-/* Claims. */
-
 /*
  * Returns whether Placement accepts the part: new parts must not be on reserved resources. So a part on a device that
  * is out of service stays in a claim that has it already, and is added to others when the device is in service again.
@@ -260,14 +253,14 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
             !add_text(o, "project_id", c->owner->project) || !add_text(o, "user_id", c->owner->user) ||
             !add_text(o, "consumer_type", CONSUMER_TYPE))
                 return NULL;
-        /* null means a new consumer */
+        /* null tells Placement that the consumer is new */
         if (json_object_object_add(o, "consumer_generation", have ? json_object_new_int64(have->generation) : NULL) < 0)
                 return NULL;
         return TAKE_PTR(o);
 }
 
-/* Returns the amount that another consumer has claimed for the allocation. If that consumer has several allocations,
- * the first ones are covered. */
+/* Returns how much of the part the claim of covered_by has already. If several allocations share that claim, it covers
+ * earlier ones first. */
 static int64_t covered_amount(const Comparison *c, const Claim *wanted, const ClaimPart *part) {
         const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
         int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
@@ -297,8 +290,6 @@ static int compare_claim(Comparison *c, const Claim *wanted) {
         free(possible.parts);
         return r;
 }
-
-/* Removals. */
 
 static bool is_used_by_others(const Comparison *c, const Provider *p) {
         for (size_t i = 0; i < p->n_resources; i++)
@@ -338,8 +329,10 @@ static int find_children(const Tree *t, Children *ret) {
         return 0;
 }
 
-/* Removes the provider after its children. A provider stays while it or a provider below it is in use or belongs to
- * another program. depth: that of the provider; the agent adds none as deep as DEPTH_MAX. */
+/*
+ * Removes the provider's children, then the provider. *ret_stays: the provider or one below it stays, because it is in
+ * use or belongs to another program. depth: the depth of the provider in the tree; the agent creates none at DEPTH_MAX.
+ */
 static int remove_provider(Comparison *c, const Children *children, const Provider *p, unsigned depth,
                            bool *ret_stays) {
         bool stays = !provider_is_own(p) || is_used_by_others(c, p) || tree_find_provider(c->wanted, p->uuid);

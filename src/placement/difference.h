@@ -12,7 +12,7 @@
 
 #include "tree.h"
 
-/* In the order of execution. */
+/* In the order in which changes are made. */
 typedef enum ChangeKind {
         CHANGE_REMOVE_CLAIM,
         CHANGE_ADD_PROVIDER,
@@ -44,9 +44,10 @@ typedef struct ClaimOwner {
         const char *project, *user; /* Placement requires both in every claim */
 } ClaimOwner;
 
-/* Returns true when another program's provider has reserved its only class completely. ret_used: a consumer has claimed
- * it. */
+/*
+ * Returns true when another program's provider has one class, all of it reserved. *ret_used: a consumer has claimed it.
+ */
 bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used);
 
-/* Compares two trees. 0 or -ENOMEM. */
+/* Lists the changes that make Placement's tree the wanted tree. 0 or -ENOMEM. */
 int tree_difference(const Tree *wanted, const Tree *have, const ClaimOwner *owner, Changes *ret);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthrough-placement: the loop. A comparison is made at the start, after a signal of the daemon, periodically, and
- * at SIGHUP. */
+/* passthrough-placement: its loop. It compares Placement with the daemon's document at the start, after signals of the
+ * daemon, periodically, and at SIGHUP. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@ typedef struct Agent {
         Sync sync;
         sd_event *event;
         sd_bus *bus;
-        sd_event_source *change; /* compares in the next turn of the loop */
-        sd_event_source *timer;  /* timer of the next full comparison, or the next try */
-        uint64_t delay;          /* time until the next try; 0: the last comparison succeeded */
+        sd_event_source *change; /* idle source that starts a comparison */
+        sd_event_source *timer;  /* starts the next full comparison, or repeats a failed one */
+        uint64_t delay;          /* time from the last failure to the next try; 0: the last comparison succeeded */
 } Agent;
 
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
@@ -40,7 +40,7 @@ static int describe(void *userdata, json_object **ret) {
         return daemon_describe(a->bus, ret);
 }
 
-/* Makes one comparison. 0 or a negative errno, logged. */
+/* Compares Placement with the daemon's document, and changes Placement. 0 or a negative errno, logged. */
 static int compare(Agent *a) {
         unsigned changes = a->sync.changes, requests = api_requests(a->sync.api);
         int r = sync_run(&a->sync);
@@ -53,7 +53,7 @@ static int compare(Agent *a) {
         return r;
 }
 
-/* Prints the consumer's claim as a request. */
+/* Prints the claim of a consumer as operands of 'passthroughctl allocate'. */
 static int print_claim(Agent *a, const char *consumer) {
         _cleanup_json_ json_object *document = NULL;
         _cleanup_free_ char *line = NULL;
@@ -83,7 +83,7 @@ static int compare_and_plan(Agent *a) {
         uint64_t usec;
         int r = compare(a);
 
-        /* If passthroughd does not run, a signal follows when it starts. */
+        /* -ESRCH: passthroughd does not run, and NameOwnerChanged follows when it starts. */
         if (r >= 0 || r == -ESRCH) {
                 a->delay = 0;
                 (void) sd_notify(false,
@@ -106,8 +106,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Agent *a = userdata;
         int r;
 
-        /* Read everything again, because other programs change Placement without telling the agent; after a failure,
-         * the Sync knows what to read. The random time keeps agents apart that were started together. */
+        /* Read all of Placement: other programs may have changed it. After a failure sync_run() has decided what to
+         * read again. The time is random, so that agents that started together do not stay in step. */
         if (a->delay == 0)
                 sync_reread(&a->sync);
         r = agent_set_timer(a->timer, FULL_USEC - random_usec(FULL_USEC / 10));
@@ -121,15 +121,17 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/* Handles a signal, which does not say what has changed. While Placement does not answer, the timer decides about the
- * next try. */
+/*
+ * Handles a signal of the daemon by a comparison, whatever has changed. After a failure the timer starts the next one.
+ */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/* Handles a start of passthroughd: guests may have used devices while it did not run. */
+/* Handles a start of passthroughd. Guests may have used devices while it was stopped, so cleaned devices are read
+ * again. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 
@@ -148,7 +150,7 @@ static int prepare_loop(Agent *a) {
 
         if (r < 0)
                 return r;
-        /* The comparison runs after the signals of the daemon, so that it covers all that have arrived. */
+        /* An idle source runs after all pending signals, so one comparison covers them. */
         r = agent_add_idle(a->event, &a->change, on_change, a);
         if (r < 0)
                 return r;
@@ -159,8 +161,8 @@ static int prepare_loop(Agent *a) {
         return r < 0 ? r : daemon_watch(a->bus, on_signal, on_owner, a);
 }
 
-/* Runs the loop. SIGTERM and SIGINT end the agent at once, even while it waits for a reply; the next start
- * continues. */
+/* Runs the loop. SIGTERM and SIGINT end the agent at once, even during a request: its next start makes the remaining
+ * changes. */
 static int run_loop(Agent *a) {
         int r = prepare_loop(a);
 
@@ -184,7 +186,7 @@ static int run(void) {
         };
         int r = settings_read(arg_config, &settings);
 
-        if (r < 0) /* by the unit, systemd does not restart after this status */
+        if (r < 0) /* the unit has RestartPreventExitStatus= for this status */
                 return r == -ENOMEM ? EXIT_FAILURE : EX_CONFIG;
         if (api_new(&settings, &a.sync.api) < 0 || connect_bus(&a) < 0)
                 return EXIT_FAILURE;

@@ -40,7 +40,7 @@ void name_slot_class(const char *service, char ret[static TREE_NAME_SIZE]) {
         name_make_class(ret);
 }
 
-/* Computes the uuid of a name, and frees the name. name NULL: out of memory. */
+/* Computes the uuid of the provider of this name, and frees the name. 0, or -ENOMEM, also if name is NULL. */
 static int take_uuid(char *name, char ret[static TREE_UUID_SIZE]) {
         if (!name)
                 return -ENOMEM;

@@ -5,12 +5,15 @@
 
 #include "tree.h"
 
-/* Converts the text to a valid name in Placement: upper-case letters, digits and underscores. */
+/* Makes the text a valid name of a class or trait: changes letters to upper case, other characters but digits to
+ * underscores. */
 void name_make_class(char *s);
-/* Makes HOST_SUFFIX. The only lower-case letters in a suffix are the hexadecimal digits of an address, which become
- * upper-case, as Nova writes them. The caller frees; NULL when out of memory. */
+/* Makes the name HOST_SUFFIX. A hexadecimal address in the suffix becomes upper case, as Nova writes it. The caller
+ * frees; NULL when out of memory. */
 char *name_make(const char *host, const char *suffix);
-/* Makes HOST_ENDPOINT, with the endpoint written as in the configuration. The caller frees; NULL when out of memory. */
+/*
+ * Makes the name HOST_ENDPOINT, with the endpoint as in the configuration. The caller frees; NULL when out of memory.
+ */
 char *name_make_endpoint(const char *host, const char *endpoint);
 /* Makes the resource class of a device in the daemon's document. */
 void name_device_class(json_object *device, char ret[static TREE_NAME_SIZE]);

@@ -15,14 +15,14 @@ int placement_bad_reply(const char *path) {
         return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
 }
 
-/* Returns true when the reply has its list in the member key. */
+/* Returns true when member key of the reply is the list, or the map, that Placement sends there. */
 static bool has_list(json_object *reply, const char *key) {
         bool is_map = streq(key, "allocations") || streq(key, "inventories");
 
         return json_object_is_type(member(reply, key), is_map ? json_type_object : json_type_array);
 }
 
-/* Checks the reply to GET path. status: that of the reply. 0 and a document that has a list of this key, or a negative
+/* Checks the reply to a GET of path. Returns 0 if *ret has the list key. Otherwise frees *ret, and returns a negative
  * errno, logged. */
 static int check_reply(Sync *s, const char *path, int status, const char *key, json_object **ret) {
         if (status == 200 && has_list(*ret, key))
@@ -31,7 +31,7 @@ static int check_reply(Sync *s, const char *path, int status, const char *key, j
         return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
 }
 
-/* Sends a GET. Returns as check_reply(). */
+/* Sends a GET of format and argument. Returns as check_reply(). */
 static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
         _cleanup_free_ char *path = string_format("%s%s", format, argument);
 
@@ -39,7 +39,7 @@ static int get(Sync *s, const char *key, json_object **ret, const char *format, 
         return path ? check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret) : -ENOMEM;
 }
 
-/* Sends a GET about a provider. Returns as get(), or -ENOENT: another program has removed the provider. */
+/* Sends a GET for member key of a provider. Returns as check_reply(), or -ENOENT: the provider no longer exists. */
 static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret) {
         char path[128];
         int status;
@@ -55,8 +55,8 @@ static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret)
         return -ENOENT;
 }
 
-/* Reads the claims on a provider, which can change without a new generation of the provider. A provider without
- * inventory has none. */
+/* Reads the claims on a provider. The generation of the provider does not show all changes of claims. A provider
+ * without inventory can have no claims. */
 static int read_usage(Sync *s, const char *uuid) {
         _cleanup_json_ json_object *usage = NULL;
         int r = get_of(s, uuid, "allocations", &usage);
@@ -154,8 +154,8 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
-/* Returns the provider in the old tree, whose data is valid while its generation is the same. NULL: it has another
- * generation. */
+/* Returns the provider of the old tree if its data is still valid, which it is while its generation is the same; else
+ * NULL. */
 static Provider *find_same(const Tree *old, const Provider *p) {
         Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;
 
@@ -170,7 +170,7 @@ static int reread_provider(Sync *s, const Provider *p, const Tree *old) {
         return before->n_resources > 0 ? read_usage(s, p->uuid) : 0;
 }
 
-/* Handles a provider that was removed: the next comparison reads the tree without it. */
+/* Logs that another program has removed a provider. Returns -EAGAIN: the next comparison reads the tree without it. */
 static int was_removed(const char *name) {
         return log_warning_errno(-EAGAIN, "Another program has removed the provider '%s'; trying again later.", name);
 }
@@ -184,7 +184,7 @@ static void take_providers(Sync *s, const Tree *old) {
         }
 }
 
-/* Copies the types of consumers, which do not change. */
+/* Copies from the old tree whether the agent made a claim: the type of a consumer does not change. */
 static void take_types(Sync *s, const Tree *old) {
         for (size_t i = 0; old && i < s->have->n_claims; i++) {
                 Claim *c = &s->have->claims[i];
@@ -230,7 +230,7 @@ int placement_read_tree(Sync *s) {
                 return log_error_errno(-ENOMEM, "Failed to read Placement's tree: %m");
         r = read_parts(s, old);
         if (r < 0) {
-                /* The next try reads only what has changed since. */
+                /* Keep the old tree: the next try reads only providers that have changed since. */
                 tree_free(s->have);
                 s->have = TAKE_PTR(old);
                 s->is_stale = true;
@@ -288,7 +288,7 @@ int placement_read_cleaned(Sync *s, const Tree *wanted) {
                         break;
                 awaits = provider_awaits_return(s->have, p, &is_used);
                 can_return |= is_read && awaits && !is_used;
-                /* While Nova still has the claim, the provider is read again each time. */
+                /* A device that Nova still uses is not in `returned`, so that it is read again each time. */
                 if (!is_used)
                         r = json_object_object_add(returned, name, NULL);
         }

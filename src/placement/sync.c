@@ -12,13 +12,13 @@
 #include "util/strings.h"
 #include "wanted.h"
 
-#define ROUNDS_MAX 8 /* the most rounds with conflicts in one run */
+#define ROUNDS_MAX 8 /* the most comparisons in one run, if conflicts repeat */
 
-/* The result of a change. A negative errno ends the run. */
+/* The result of a change; or a negative errno, which ends the run. */
 enum {
         RESULT_DONE,
-        RESULT_REFUSED,  /* logged; the other changes continue */
-        RESULT_CONFLICT, /* the subject was read again */
+        RESULT_REFUSED,  /* logged; the run continues with the other changes */
+        RESULT_CONFLICT, /* the provider or claim was read again: compare once more */
 };
 
 static void sync_forget(Sync *s) {
@@ -35,8 +35,6 @@ void sync_reread(Sync *s) {
 void sync_done(Sync *s) {
         sync_forget(s);
 }
-
-/* Functions that send changes. */
 
 static const char *change_method(ChangeKind kind) {
         return kind == CHANGE_REMOVE_CLAIM || kind == CHANGE_REMOVE_PROVIDER ? "DELETE"
@@ -56,7 +54,7 @@ static void change_path(const Change *c, char *ret, size_t size) {
                                                               : "");
 }
 
-/* Creates a resource class or a trait that Placement does not have yet. */
+/* Creates a custom resource class or trait, unless Placement has it. 0 or a negative errno. */
 static int make_name(Sync *s, const char *kind, const char *name) {
         char path[TREE_NAME_SIZE + 32];
         int status;
@@ -87,8 +85,8 @@ static int make_names(Sync *s, const Change *c) {
         return r;
 }
 
-/* Sets the generation of a change to the provider's present one, without which Placement refuses the change. -ENOENT:
- * Placement refused to add the provider. */
+/* Puts the provider's present generation into a change of inventories or traits: Placement refuses any other. -ENOENT:
+ * the provider does not exist, because Placement refused to add it. */
 static int set_generation(const Sync *s, const Change *c) {
         const Provider *p = tree_find_provider(s->have, c->uuid);
 
@@ -99,13 +97,15 @@ static int set_generation(const Sync *s, const Change *c) {
         return json_object_object_add(c->body, "resource_provider_generation", json_object_new_int64(p->generation));
 }
 
-/* Returns the generation after a change of a provider or consumer. If this is wrong, Placement refuses the next change,
- * and the subject is read again. */
+/* Returns the generation that a provider or consumer has after a change. Should it be wrong, Placement refuses the next
+ * change with 409, and the provider or claim is read again. */
 static int64_t next_generation(int64_t generation) {
         return generation < INT64_MAX ? generation + 1 : 0;
 }
 
-/* Updates the tree after Placement accepted a claim: each provider in it and the consumer have new generations. */
+/*
+ * Enters a claim that Placement has accepted in the tree. Its consumer and all its providers get their next generation.
+ */
 static int enter_claim(Sync *s, const Change *c) {
         Claim *claim;
 
@@ -124,7 +124,7 @@ static int enter_claim(Sync *s, const Change *c) {
         return 0;
 }
 
-/* Updates the tree after Placement accepted a change. */
+/* Enters in the tree a change that Placement has accepted. 0 or a negative errno. */
 static int enter_change(Sync *s, const Change *c, json_object *reply) {
         Provider *p = tree_find_provider(s->have, c->uuid);
 
@@ -158,8 +158,8 @@ static const char *change_subject(const Change *c) {
         return c->name ?: c->uuid;
 }
 
-/* Reads a claim again. After a claim on a removed provider, Placement has a consumer without a claim, of generation 0,
- * which it does not report. */
+/* Reads a claim again. Then adds it, if missing, with generation 0: Placement keeps a consumer whose provider was
+ * removed, without reporting it. */
 static int reread_claim(Sync *s, const char *consumer) {
         int r = placement_read_claim(s, consumer);
 
@@ -168,11 +168,12 @@ static int reread_claim(Sync *s, const char *consumer) {
         return tree_add_claim(s->have, consumer) ? RESULT_CONFLICT : -ENOMEM;
 }
 
-/* Handles a change that Placement refused with status 409. */
+/* Handles status 409, a conflict: reads the provider or claim again. Returns a RESULT_*, or a negative errno. */
 static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
         bool is_claim = c->kind == CHANGE_CLAIM || c->kind == CHANGE_REMOVE_CLAIM;
 
-        /* Either another tree has a provider of that name, or another program's consumer took the resources first. */
+        /* No conflict of generations: another tree has a provider of this name, or another consumer took the resources
+         * first. */
         if (c->kind == CHANGE_ADD_PROVIDER || (is_claim && !streq(error_code(reply), "placement.concurrent_update"))) {
                 int r = is_claim ? -ENOENT : placement_read_name(s, c->name);
                 _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;
@@ -235,14 +236,14 @@ static int print_changes(const Changes *changes) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-/* Makes the changes. 0: Placement's tree is the wanted tree except for refused changes. RESULT_CONFLICT: try again. */
+/* Makes the changes in order. 0: all are made or refused. RESULT_CONFLICT: compare once more. */
 static int make_changes(Sync *s, const Changes *changes) {
         bool lacks_provider = false;
         int conflict = 0;
 
         for (size_t i = 0; i < changes->n && s->have; i++) {
                 const Change *c = &changes->changes[i];
-                /* A claim may have a part on the provider that could not be added. */
+                /* The claim may be on a provider that was not added because of a conflict: compare once more. */
                 int r = lacks_provider && c->kind == CHANGE_CLAIM ? RESULT_CONFLICT : make_change(s, c);
 
                 if (r < 0)
@@ -271,7 +272,7 @@ static int run_once(Sync *s, json_object *document) {
         if (r < 0)
                 return log_error_errno(r, "Failed to read the reply of passthroughd: %m");
         r = placement_read_cleaned(s, wanted);
-        if (r > 0) /* the next round asks the daemon whether the device is still clean */
+        if (r > 0) /* a device may have been used since the document: get a new one */
                 return RESULT_CONFLICT;
         if (r < 0)
                 return r;
@@ -292,12 +293,12 @@ int sync_run(Sync *s) {
 
                 r = s->describe(s->userdata, &document);
                 if (r < 0)
-                        return r; /* the tree that was read is still valid */
+                        return r; /* Placement's tree as read stays valid */
                 r = run_once(s, document);
         }
         if (r == RESULT_CONFLICT)
                 r = log_warning_errno(-EAGAIN, "Other programs change Placement at the same time; trying again later.");
-        /* Keep what was read, so that a Placement that is slow for many agents gets fewer requests. */
+        /* After other failures keep what was read, to send few requests to a Placement that is slow already. */
         if (r == -EBADMSG || r == -EADDRNOTAVAIL || r == -ENOMEM)
                 sync_forget(s);
         else if (r < 0)

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Makes Placement's tree equal to the wanted tree. A Sync stores Placement's tree with its generations, so that a
- * change of the node costs one or two requests. After a conflict, which means that another program changed Placement,
- * the subject is read again.
+ * Makes Placement's tree equal to the wanted tree. A Sync keeps Placement's tree and its generations between runs, so a
+ * change on the node costs one or two requests. A conflict means that another program has changed Placement: then the
+ * provider or claim is read again.
  */
 
 #include "api.h"
@@ -18,17 +18,17 @@ typedef struct Sync {
         void *userdata;
         bool dry_run;  /* print the changes only */
         Tree *have;    /* Placement's tree; NULL: not read yet */
-        bool is_stale; /* other programs may have changed Placement since */
+        bool is_stale; /* other programs may have changed Placement: read it again */
         char root[TREE_UUID_SIZE];
         json_object *known;    /* resource classes and traits that Placement has */
-        json_object *returned; /* names of Nova's providers with devices that were clean at the last comparison */
+        json_object *returned; /* Nova's providers that need no read: their devices were clean at the last comparison */
         unsigned changes;      /* number of changes so far */
 } Sync;
 
 void sync_done(Sync *s);
 
-/* Makes the next run a full comparison: it reads all claims again, and every provider with another generation. */
+/* Makes the next run read all claims again, and every provider whose generation has changed. */
 void sync_reread(Sync *s);
 
-/* Compares and changes Placement. 0, or a negative errno, logged; a later run may succeed. */
+/* Compares Placement with the wanted tree, and changes it. 0, or a negative errno, logged; a later run may succeed. */
 int sync_run(Sync *s);

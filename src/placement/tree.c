@@ -41,7 +41,7 @@ Tree *tree_free(Tree *t) {
         return NULL;
 }
 
-/* Copies a text whose length the caller has checked, or that cannot be too long. */
+/* Copies a text. False: it does not fit; Placement and the daemon send no such text. */
 static bool copy_text(char *to, size_t size, const char *from) {
         size_t n = strlen(from);
 
@@ -69,8 +69,7 @@ bool trait_is_own(const char *trait) {
         return streq(trait, TRAIT_NUMA) || strncmp(trait, TRAIT_PREFIX, strlen(TRAIT_PREFIX)) == 0;
 }
 
-/* Finds an element by a text in the index of an array. An index is needed because a reply has tens of thousands of
- * elements. */
+/* Finds the index of an element by its key. A linear search is too slow: a reply has tens of thousands of elements. */
 static bool index_find(json_object *index, const char *key, size_t *ret) {
         json_object *o;
 
@@ -107,7 +106,7 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
 
         if (p)
                 return p;
-        /* Copy first, because the texts may belong to a provider that moves when the array grows. */
+        /* Copy before the array grows: the texts may be those of an element, which moves then. */
         new.name = strdup(name);
         if (!new.name || !copy_text(new.uuid, sizeof(new.uuid), uuid) ||
             !copy_text(new.parent, sizeof(new.parent), parent) || ARRAY_RESERVE(t->providers, t->n_providers) < 0 ||
@@ -120,7 +119,7 @@ Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const c
         return &t->providers[t->n_providers++];
 }
 
-/* Removes a provider. In Placement names are unique too. */
+/* Names are unique in Placement, so no other provider of the tree needs the entry in by_name. */
 void tree_remove_provider(Tree *t, const char *uuid) {
         Provider *p = tree_find_provider(t, uuid);
 
@@ -214,7 +213,7 @@ Claim *tree_add_claim(Tree *t, const char *consumer) {
         return c;
 }
 
-/* Removes the claims without parts. */
+/* Removes claims that have no parts left. */
 static void remove_empty_claims(Tree *t) {
         size_t n = 0;
 
@@ -278,8 +277,6 @@ int claim_add(Claim *c, const char *provider, const char *class, int64_t amount)
         return 0;
 }
 
-/* Placement's replies. */
-
 int tree_parse_provider(Tree *t, json_object *o) {
         const char *name = member_text(o, "name"), *uuid = member_text(o, "uuid");
         const char *parent = member_text(o, "parent_provider_uuid") ?: "";
@@ -330,7 +327,7 @@ int provider_parse_traits(Provider *p, json_object *o) {
         return 0;
 }
 
-/* Removes the parts of the claim on the provider, or all parts when provider is NULL. */
+/* Removes the parts of the claim on this provider; NULL: all parts. */
 static void claim_forget(Claim *c, const char *provider) {
         size_t n = 0;
 
@@ -340,7 +337,7 @@ static void claim_forget(Claim *c, const char *provider) {
         c->n_parts = n;
 }
 
-/* Parses a part of a claim. allocation: {"resources": {CLASS: AMOUNT}} */
+/* Adds the parts of a claim on a provider. allocation: {"resources": {CLASS: AMOUNT}}. 0, -ENOMEM or -EBADMSG. */
 static int claim_parse_part(Claim *c, const char *provider, json_object *allocation) {
         json_object *resources = member_object(allocation, "resources");
 
@@ -400,8 +397,6 @@ int tree_parse_claim(Tree *t, const char *consumer, json_object *o) {
         }
         return 0;
 }
-
-/* Documents for Placement. */
 
 json_object *resource_to_json(const Resource *r) {
         return json_format("{'total': %" PRId64 ", 'reserved': %" PRId64 ", 'min_unit': 1, 'max_unit': %" PRId64

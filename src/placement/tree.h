@@ -16,9 +16,10 @@
 #include "util/cleanup.h"
 
 #define TREE_UUID_SIZE 37
-#define TREE_NAME_SIZE 256 /* size of a resource class or trait; Placement permits 255 characters */
+#define TREE_NAME_SIZE 256 /* with the NUL: Placement permits 255 characters */
 
-/* Prefix of every trait of the agent, except TRAIT_NUMA. Other traits of a provider belong to the operator. */
+/* Traits of the agent are TRAIT_NUMA, and those that begin with TRAIT_PREFIX. Other traits of a provider belong to the
+ * operator. */
 #define TRAIT_PREFIX "CUSTOM_PASSTHROUGHD"
 #define TRAIT_NUMA   "HW_NUMA_ROOT"
 
@@ -31,13 +32,14 @@ typedef struct Resource {
 typedef struct Provider {
         char *name;
         char uuid[TREE_UUID_SIZE];
-        char parent[TREE_UUID_SIZE]; /* empty for a root */
+        char parent[TREE_UUID_SIZE]; /* "" for a root */
         int64_t generation;          /* in Placement's tree */
         Resource *resources;
         size_t n_resources;
         char **traits;
         size_t n_traits;
-        bool is_missing; /* in the wanted tree: the device is missing, so its place and traits are unknown */
+        bool is_missing; /* in the wanted tree: the device is missing, so its place in the tree and its traits stay as
+                            they are in Placement */
 } Provider;
 
 typedef struct ClaimPart {
@@ -48,13 +50,14 @@ typedef struct ClaimPart {
 
 typedef struct Claim {
         char consumer[TREE_UUID_SIZE];
-        int64_t generation; /* generation of the consumer in Placement's tree */
-        /* In the wanted tree: another consumer whose claims need not be claimed again. Empty: none. */
+        int64_t generation; /* in Placement's tree: of the consumer */
+        /* In the wanted tree: a consumer that has claimed these resources already, so that only the rest is claimed.
+         * "": none. */
         char covered_by[TREE_UUID_SIZE];
         ClaimPart *parts;
         size_t n_parts;
-        bool is_checked; /* in Placement's tree: is_foreign is known */
-        bool is_foreign; /* the consumer type is not CONSUMER_TYPE */
+        bool is_checked; /* in Placement's tree: is_foreign is valid */
+        bool is_foreign; /* another program made the claim: the consumer type is not CONSUMER_TYPE */
 } Claim;
 
 #define CONSUMER_TYPE "PASSTHROUGHD"
@@ -70,9 +73,9 @@ typedef struct Tree {
         size_t n_providers;
         Claim *claims;
         size_t n_claims;
-        /* Indices of the arrays by uuid, name and consumer. */
+        /* Index of an element: of providers by uuid and by name, of claims by consumer. */
         json_object *by_uuid, *by_name, *by_consumer;
-        /* In the wanted tree: names of Nova's providers with a one-time-use device that is clean and in no guest. */
+        /* In the wanted tree: names of Nova's providers whose one-time-use device is clean, and which no guest has. */
         char **cleaned;
         size_t n_cleaned;
 } Tree;
@@ -80,10 +83,9 @@ typedef struct Tree {
 Tree *tree_free(Tree *t);
 DEFINE_CLEANUP(Tree *, tree_free)
 
-/* Computes the uuid of the agent's provider of that name: the same in each run, and different from those of other
- * programs. */
+/* Computes the uuid that a provider of this name has if the agent creates it. Other programs choose other uuids. */
 void tree_provider_uuid(const char *name, char ret[static TREE_UUID_SIZE]);
-/* Returns true when the agent created the provider. */
+/* Returns true when the provider's uuid is tree_provider_uuid() of its name: the agent created it. */
 bool provider_is_own(const Provider *p);
 bool trait_is_own(const char *trait);
 
@@ -99,19 +101,17 @@ Resource *provider_find_resource(const Provider *p, const char *class);
 bool provider_has_trait(const Provider *p, const char *trait);
 int provider_add_trait(Provider *p, const char *trait);
 
-/* Adds a name to cleaned; copies it. 0 or -ENOMEM. */
+/* Adds a copy of a name to Tree.cleaned. 0 or -ENOMEM. */
 int tree_add_cleaned(Tree *t, const char *name);
 Claim *tree_add_claim(Tree *t, const char *consumer);
 Claim *tree_find_claim(const Tree *t, const char *consumer);
 void tree_remove_claim(Tree *t, const char *consumer);
-/* Adds an amount to that of the class in the claim. */
+/* Adds an amount of a class on a provider to the claim. 0 or -ENOMEM. */
 int claim_add(Claim *c, const char *provider, const char *class, int64_t amount);
 int64_t claim_amount(const Claim *c, const char *provider, const char *class);
 
-/*
- * Parsers of Placement's replies. 0, -ENOMEM, or -EBADMSG for a document that Placement does not send. A parser
- * replaces the data of the same subject in the tree.
- */
+/* Parsers of Placement's replies. Each replaces what the tree has of the same provider or claim. 0, -ENOMEM, or
+ * -EBADMSG for a document that Placement does not send. */
 /* Parses an element of GET /resource_providers, or the reply to a POST. */
 int tree_parse_provider(Tree *t, json_object *o);
 /* Parse the replies to GET or PUT of inventories and of traits of a provider; both set its generation. */

@@ -25,7 +25,7 @@ static int add_trait(Provider *p, const char *kind, const char *value) {
         return provider_add_trait(p, trait);
 }
 
-/* Adds a provider. name: NULL when out of memory. */
+/* Adds a provider. Returns NULL when out of memory, also if name is NULL. */
 static Provider *add_named(Builder *b, const char *name, const char *parent) {
         char uuid[TREE_UUID_SIZE];
 
@@ -42,7 +42,7 @@ static Provider *add_provider(Builder *b, const char *suffix, const char *parent
         return add_named(b, name, parent);
 }
 
-/* Returns the uuid of the provider of a NUMA node, or of the root when the node is unknown. */
+/* Returns the uuid of the NUMA node's provider, for use as a parent. If the node is unknown, that of the root. */
 static const char *node_parent(Builder *b, json_object *id) {
         _cleanup_free_ char *name = NULL;
         const Provider *p;
@@ -53,13 +53,11 @@ static const char *node_parent(Builder *b, json_object *id) {
         return p ? p->uuid : b->options->root;
 }
 
-/* NUMA nodes. */
-
 static int parse_cpus(json_object *o, const char *key, CpuSet *ret) {
         return cpuset_parse(member_text(o, key) ?: "", ret) < 0 ? -EBADMSG : 0;
 }
 
-/* Returns the size of the hugepages of the allocation, or 0. */
+/* Returns the page size of the allocation if it is one of the node's hugepage sizes, else 0. */
 static uint64_t hugepage_size(json_object *allocation, json_object *pages) {
         uint64_t size = member_size(allocation, "page_size");
 
@@ -86,7 +84,7 @@ static unsigned cpus_on(json_object *allocation, const CpuSet *node) {
         return cpuset_count(&cpus) - cpuset_count(&others);
 }
 
-/* Adds a class. The amount that is neither free nor claimed is reserved. used: the amount that allocations have. */
+/* Adds a class with this total to a provider. What is neither available nor used by allocations is reserved. */
 static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t available, uint64_t used) {
         Resource *r;
 
@@ -100,7 +98,7 @@ static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t 
         return 0;
 }
 
-/* Adds the amount to the claim of the allocation. */
+/* Adds an amount to the claim of the allocation. 0 or -ENOMEM. */
 static int claim(Builder *b, json_object *allocation, const char *provider, const char *class, uint64_t amount) {
         const char *id = member_text(allocation, "id"), *consumer = member_text(allocation, "consumer");
         Claim *c;
@@ -131,7 +129,8 @@ static int add_cpus(Builder *b, Provider *p, json_object *node) {
         return r < 0 ? r : add_counted(p, "PCPU", cpuset_count(&all), cpuset_count(&available), used);
 }
 
-/* Adds ordinary memory in MiB (page_size 0), or hugepages of that size. */
+/* Adds the memory of a node to its provider: ordinary memory in MiB (page_size 0), or a number of hugepages of this
+ * size. */
 static int add_memory(Builder *b, Provider *p, json_object *node, uint64_t page_size, uint64_t total,
                       uint64_t available) {
         char class[TREE_NAME_SIZE] = "MEMORY_MB";
@@ -177,8 +176,6 @@ static int add_node(Builder *b, json_object *node) {
         return r;
 }
 
-/* Devices. */
-
 /*
  * Finds the upstream port of the first switch on the path from the root port to the device. A path is the name of the
  * root bus, the root port, an upstream and a downstream port for each switch, and the device. False: there is no
@@ -203,7 +200,8 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
-/* Adds the provider of the card, which for a VF is that of its PF, after the providers of its switch and NUMA node. */
+/* Adds the provider of a card (for a VF, of its PF) and, before it, that of the switch above the card. Without a
+ * switch, the NUMA node's provider is the parent. */
 static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
@@ -229,7 +227,7 @@ static Provider *add_card(Builder *b, json_object *card, const char *address) {
         return p;
 }
 
-/* Returns true when the device is available, or is allocated and works. */
+/* Returns true when the device is available, or is allocated and not failed. */
 static bool in_service(json_object *device) {
         const char *state = member_text(device, "state") ?: "";
 
@@ -254,7 +252,7 @@ static const char *scheduler_of(const Builder *b, json_object *device) {
         return member_text(find_pool(b, device), "scheduler") ?: "none";
 }
 
-/* Returns true when a pool has the device, and no other scheduler reports the devices of this pool itself. */
+/* Returns true when the agent reports the device: it is in a pool, and no other scheduler reports that pool. */
 static bool is_reported(const Builder *b, json_object *device) {
         const char *scheduler = scheduler_of(b, device);
 
@@ -270,7 +268,8 @@ static bool is_one_time_use(json_object *pool) {
         return false;
 }
 
-/* Adds a cleaned device. Nova has one-time use only for whole devices, not for VFs. */
+/* Adds the name of Nova's provider to cleaned if the device is clean: it is a whole device (Nova has no one-time use
+ * for VFs), is in a pool with OneTimeUse=, and is available. */
 static int add_cleaned(Builder *b, json_object *device) {
         _cleanup_free_ char *name = NULL;
 
@@ -304,8 +303,9 @@ static int add_device(Builder *b, json_object *device) {
 }
 
 /*
- * Corrects the reserved amounts. A device out of service counts as reserved. But an allocated VF already counts in its
- * claim; if it counted as reserved too, a healthy VF of the same PF would be lost, unless all VFs are out of service.
+ * Corrects the reserved amounts, in which each device out of service counts as 1. An allocated VF also counts in its
+ * claim: to count it twice would take a healthy VF of the same PF away. So it is subtracted, unless all VFs are out of
+ * service.
  */
 static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < json_length(b->devices); i++) {
@@ -326,9 +326,7 @@ static void subtract_claimed(Builder *b) {
         }
 }
 
-/* Services. */
-
-/* Adds the slots that the allocation has of the endpoint to its claim. */
+/* Adds the slots of this endpoint that the allocation has to the allocation's claim. */
 static int claim_slots(Builder *b, json_object *allocation, const char *endpoint, const char *provider,
                        const char *class) {
         json_object *services = member(allocation, "services");
@@ -359,7 +357,8 @@ static int add_endpoint(Builder *b, const char *service, json_object *o) {
                 r = claim_slots(b, json_at(b->allocations, i), endpoint, p->uuid, class);
         if (r < 0)
                 return r;
-        /* An endpoint with a reason offers no slot. More may be allocated than it has. */
+        /* An endpoint with a reason is down and offers no slot. The total covers slots that were allocated when the
+         * endpoint had more. */
         return add_counted(p, class, MAX(allocated, slots), member_text(o, "reason") ? 0 : slots, 0);
 }
 

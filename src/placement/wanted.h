@@ -16,7 +16,7 @@
 typedef struct WantedOptions {
         const char *host;
         const char *root;  /* uuid of the root */
-        bool devices_only; /* no CPUs and no memory: Nova reports them */
+        bool devices_only; /* leave CPUs and memory out: Nova reports them */
 } WantedOptions;
 
 /* Makes the tree. 0, -ENOMEM, or -EBADMSG for a document that the daemon does not send. */

@@ -32,9 +32,9 @@ void check_configuration(const CheckFacts *facts, CheckReport *report) {
                 check_add(report, CHECK_WARNING, NULL, "%s", policy->problems[i]);
 }
 
-/* The configuration has pools with devices, or services, and each device of a pool can be allocated. */
+/* Check: the configuration has pools with devices, or services, and each device of a pool can be allocated. */
 
-/* Returns the check that reports why no device at all passes this verdict, or NULL. */
+/* Returns the name of the check that already reports why the verdict holds for all devices; NULL: none does. */
 static const char *common_cause(const Policy *policy, Verdict verdict) {
         const Inventory *inv = policy->inventory;
 
@@ -47,7 +47,7 @@ static const char *common_cause(const Policy *policy, Verdict verdict) {
         return NULL;
 }
 
-/* Adds one finding for all devices of the pools that the policy refuses for the same reason. */
+/* Adds one finding for all devices of pools that have this verdict of the policy. */
 static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *report) {
         const char *cause = common_cause(policy, verdict);
         const Inventory *inv = policy->inventory;
@@ -76,7 +76,7 @@ static void check_verdict(const Policy *policy, Verdict verdict, CheckReport *re
                           why.message);
 }
 
-/* Returns whether pool_of() returns the pool for some device of this node. */
+/* Returns true when pool_of() returns this pool for a device of the node. */
 static bool pool_has_device(const Policy *policy, const Pool *(*pool_of)(const Policy *p, const PciDevice *dev),
                             const Pool *pool) {
         const Inventory *inv = policy->inventory;
@@ -87,8 +87,8 @@ static bool pool_has_device(const Policy *policy, const Pool *(*pool_of)(const P
         return false;
 }
 
-/* Returns whether no device of the pool can have a vGPU of its type. The list of a GPU with vGPUs does not decide,
- * because the list shrinks as the GPU fills up. */
+/* Returns true when no device of the pool can have a vGPU of its VgpuType=. A GPU with vGPUs counts by those: its list
+ * of types shrinks as the GPU fills up. */
 static bool lacks_type(const Policy *policy, const Pool *pool) {
         const Inventory *inv = policy->inventory;
 
@@ -99,8 +99,9 @@ static bool lacks_type(const Policy *policy, const Pool *pool) {
         return true;
 }
 
-/* Collects the module ids of the GPUs of a pool; NULL: of all pools with Fabric=yes. False: one of the ids is
- * unknown. */
+/*
+ * Collects the module ids of the GPUs of a pool; with NULL, of all pools with Fabric=yes. False: a GPU's id is unknown.
+ */
 static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) {
         const Inventory *inv = policy->inventory;
 
@@ -118,7 +119,7 @@ static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) 
         return true;
 }
 
-/* Returns whether no partition with a GPU of the pool has all of its GPUs on this node. */
+/* Returns true when each partition with a GPU of the pool also has a module without a GPU on this node. */
 static bool lacks_partition(const Policy *policy, const Pool *pool) {
         const FabricTable *table = &policy->config->fabric;
         uint64_t all, own;
@@ -155,13 +156,13 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < config->n_pools; i++)
                 if (pool_has_device(facts->policy, policy_pool, &config->pools[i]))
                         check_offer(facts->policy, &config->pools[i], report);
-                /* check_sriov() reports VFs that do not exist yet. check_configuration() reports a pool without a valid
-                 * Match=. */
+                /* check_sriov() reports expected VFs, check_configuration() reports a pool whose Match= lines are
+                 * invalid. */
                 else if (!pool_has_device(facts->policy, policy_asking_pool, &config->pools[i]) &&
                          config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",
                                   "No device of this node is in pool '%s'.", config->pools[i].name);
-        /* EXCLUDED is left out: the admin who excludes a device knows that it cannot be allocated. */
+        /* Skip EXCLUDED: the admin who excludes a device knows that it cannot be allocated. */
         for (Verdict v = VERDICT_NONE + 1; v < _VERDICT_MAX; v++)
                 if (v != VERDICT_EXCLUDED)
                         check_verdict(facts->policy, v, report);
@@ -198,9 +199,9 @@ void check_libvirt(const CheckFacts *facts, CheckReport *report) {
                           *features ? features : "nothing that is optional");
 }
 
-/* Whether guests get their devices by iommufd. The number of a guest's devices decides. */
+/* Check: whether guests get their devices by iommufd, which matters for guests with many devices. */
 
-/* Converts "11.3.0" to libvirt's number. 0: unknown. */
+/* Converts a version, "11.3.0", to libvirt's number. 0: unknown. */
 static unsigned read_version(const char *text) {
         unsigned major, minor, micro;
 
@@ -209,7 +210,7 @@ static unsigned read_version(const char *text) {
         return major * 1000000 + minor * 1000 + micro;
 }
 
-/* Returns whether a list such as "maxphysaddr sev sev-snp" has the word. */
+/* Returns true when the daemon's list of features, such as "maxphysaddr sev sev-snp", has this word. */
 static bool has_feature(const DaemonReport *d, const char *name) {
         _cleanup_free_ char *copy = strdup(d->libvirt_features ?: "");
         char *rest = copy, *word;
@@ -276,8 +277,8 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                   why);
 }
 
-/* Whether guests can be confidential. A kind that KVM of the host does not know is reported only if a pool is for such
- * guests. */
+/* Check: which confidential guests the node can run. A kind that the host's KVM lacks is reported only if a pool is for
+ * it. */
 
 static const Pool *find_confidential_pool(const Config *config) {
         for (size_t i = 0; i < config->n_pools; i++)
@@ -314,7 +315,8 @@ static void check_kind(const CheckFacts *facts, Confidential type, const Pool *p
                           asked ? "" : ", as far as the kernel tells");
 }
 
-/* NVIDIA supports one mode for all GPUs of a node (docs.nvidia.com/attestation/attestation-client-tools-ppcie). */
+/* Check: NVIDIA supports one confidential mode for all GPUs of a node
+ * (docs.nvidia.com/attestation/attestation-client-tools-ppcie). */
 static void check_modes(const Policy *policy, CheckReport *report) {
         const PciDevice *first = NULL;
 

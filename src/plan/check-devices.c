@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks of devices: obstacles for their guest, or for the next guest. */
+/* Checks of devices: what keeps a device from a guest, now or after its next release. */
 #include "check-internal.h"
 #include "model/cmdline.h"
 #include "plan/device-state.h"
 #include "util/strings.h"
 
-/* The IOMMU groups of GPUs that are in no pool yet. check_pools() reports those of devices in pools. */
+/* Check: the IOMMU groups of GPUs without a pool. check_pools() reports the groups of devices in pools. */
 
 static const PciDevice *find_blocker(const Policy *policy, const PciDevice *gpu, const IommuGroup *group) {
         for (size_t i = 0; i < group->n_members; i++) {
@@ -42,14 +42,16 @@ void check_groups(const CheckFacts *facts, CheckReport *report) {
                         check_gpu_group(facts->policy, &inv->devices[i], report);
 }
 
-/* PFs without VFs, because of the firmware, the driver, or the configuration. */
+/* Check: which PFs lack VFs because of the firmware, the driver or the configuration. */
 
-/* Returns whether a ConnectX lacks the SR-IOV capability. Its firmware shows the capability when SR-IOV is on. */
+/*
+ * Returns true for a ConnectX without the SR-IOV capability: its firmware shows the capability only when SR-IOV is on.
+ */
 static bool has_sriov_off(const PciDevice *dev) {
         return pci_device_is_connectx(dev) && dev->type == PCI_TYPE_DEVICE;
 }
 
-/* Reports that no NIC has SR-IOV. That is no problem of the node. */
+/* Notes that no NIC has SR-IOV, if so. The result stays CHECK_OK. */
 static void tell_capability(const Inventory *inv, CheckReport *report) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_nic(&inv->devices[i]) && inv->devices[i].type != PCI_TYPE_DEVICE)
@@ -75,19 +77,19 @@ static void check_firmware(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Returns the number of VFs that exist. Expected VFs, which check_node() may know, do not count. */
+/* Returns the number of existing VFs of the PF. The inventory may have expected VFs, which do not exist yet. */
 static size_t count_vfs(const Inventory *inv, const PciDevice *pf) {
         return pf->n_vfs > 0 && !inventory_find(inv, pf->vfs[0])->expected ? pf->n_vfs : 0;
 }
 
-/* The reasons why a PF lacks VFs; each has its own remedy. */
+/* Why a PF lacks VFs. Each reason has a remedy of its own. */
 typedef enum Lack {
         LACK_NONE,
-        LACK_NUMBER, /* the PF cannot have that many VFs */
+        LACK_NUMBER, /* the PF cannot have as many VFs as the pool wants */
         LACK_DRIVER,
-        LACK_ALL, /* the daemon would create the VFs */
+        LACK_ALL, /* there are none, but the daemon can create them */
         LACK_SOME,
-        LACK_LAG,      /* the host lacks RoCE LAG because VFs exist */
+        LACK_LAG,      /* the host's bond has no RoCE LAG because the PF has VFs */
         LACK_EXCLUDED, /* the configuration excludes the PF or its VFs */
         _LACK_MAX,
 } Lack;
@@ -140,15 +142,16 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
                           pool->virtual_functions);
         else if (policy_check_vf_number(facts->policy, pf, pool, &why) == VERDICT_NONE || !why.message)
                 report->failed = true;
-        /* check_configuration() warns when a pool gets no VFs at all. An admin who excludes one PF of several needs no
-         * warning. */
+        /*
+         * Only note an excluded PF: the admin wants that. If the pool gets no VFs at all, check_configuration() warns.
+         */
         else if (lack == LACK_EXCLUDED)
                 check_add(report, CHECK_OK, NULL, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
         else
                 check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
 }
 
-/* Adds one finding for all PFs with the same lack. */
+/* Adds one finding for all PFs of the pool with this lack. */
 static void check_pool_vfs(const CheckFacts *facts, const Pool *pool, Lack lack, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -175,7 +178,7 @@ void check_sriov(const CheckFacts *facts, CheckReport *report) {
         check_firmware(facts->policy->inventory, report);
 }
 
-/* Drivers and settings that take devices before passthroughd does, or after. */
+/* Check: drivers and settings that would take devices before passthroughd, or after it. */
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
         static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
@@ -204,7 +207,7 @@ static void check_nouveau(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Reports an override that names another driver than the bound one: the next probe changes the driver. */
+/* Reports devices whose driver_override differs from their driver: the next probe would change the driver. */
 static void check_overrides(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
         size_t n = 0;
@@ -224,7 +227,9 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
                           AND_MORE(n - 1), first->driver_override, first->driver ?: "none");
 }
 
-/* driverctl binds the device at boot and after hot-plug, and so competes with allocations. */
+/*
+ * Reports devices of pools that driverctl binds, too: it does so at boot and after hot-plug, and so undoes allocations.
+ */
 static void check_driverctl(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < facts->n_settings; i++) {
                 const DriverSetting *s = &facts->settings[i];
@@ -266,9 +271,9 @@ void check_drivers(const CheckFacts *facts, CheckReport *report) {
                           "A recording does not tell what driverctl and NetworkManager do.");
 }
 
-/* Devices of pools that a release cannot reset. */
+/* Check: which devices of pools a release cannot reset. */
 
-/* Adds one finding for each pool. */
+/* Adds one finding for all such devices of a pool. */
 static void check_pool_reset(const Policy *policy, const Pool *pool, CheckReport *report) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -290,9 +295,11 @@ void check_reset(const CheckFacts *facts, CheckReport *report) {
                 check_pool_reset(facts->policy, &config->pools[i], report);
 }
 
-/* Devices on a VFIO driver that the kernel may put in D3 while no guest has them. */
+/* Check: which devices on a VFIO driver the kernel may put in D3 while no guest has them. */
 
-/* disable_idle_d3 is an option of vfio-pci. Variant drivers do not have it. */
+/*
+ * Returns true when the kernel may do so. disable_idle_d3 of vfio-pci prevents it; variant drivers have no such option.
+ */
 static bool may_suspend(const CheckFacts *facts, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && !(facts->idle_d3_disabled && streq_ptr(dev->driver, "vfio-pci"));
 }

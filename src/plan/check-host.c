@@ -4,7 +4,7 @@
 #include "model/cmdline.h"
 #include "util/strings.h"
 
-/* The IOMMU is on, isolates, and remaps interrupts. */
+/* Check: the IOMMU is on, isolates devices, and remaps interrupts. */
 
 void check_iommu(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -43,8 +43,8 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report) {
                           "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
 }
 
-/* The driver for guests is loaded: VfioDriver=, or pciback for Xen. check_pools() reports devices that need another
- * driver. */
+/* Check: the driver for guests is loaded, which is VfioDriver= or, for Xen, pciback. check_pools() reports devices that
+ * need another driver. */
 
 void check_vfio(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -63,7 +63,7 @@ void check_vfio(const CheckFacts *facts, CheckReport *report) {
                           "The driver %s is not loaded.", driver);
 }
 
-/* Hypervisor= fits the node, and Linux in dom0 sees all CPUs. */
+/* Check: Hypervisor= fits the node, and Linux in dom0 knows all CPUs. */
 
 void check_xen(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -90,7 +90,7 @@ void check_xen(const CheckFacts *facts, CheckReport *report) {
                   "the machine.");
 }
 
-/* All facts that decisions depend on can be read. */
+/* Check: all facts that decisions need can be read. */
 
 static void check_faults(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
@@ -107,7 +107,7 @@ static void check_faults(const Inventory *inv, CheckReport *report) {
                           AND_MORE(n - 1), first->fault);
 }
 
-/* Notes that check_iommu() reports with a remedy. */
+/* Returns true for a note that check_iommu() reports together with a remedy. */
 static bool is_about_iommu(const char *note) {
         return streq(note, NOTE_NO_IOMMU) || strncmp(note, NOTE_ACS_OVERRIDE, strlen(NOTE_ACS_OVERRIDE)) == 0;
 }
@@ -125,7 +125,7 @@ void check_facts(const CheckFacts *facts, CheckReport *report) {
         check_faults(inv, report);
 }
 
-/* The NUMA node of each GPU and NIC is known. */
+/* Check: the NUMA node of each GPU and NIC is known. */
 
 static void check_unlisted_nodes(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
@@ -164,9 +164,10 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Memory of GPUs that is online in the host. */
+/* Check: the host does not use the memory of GPUs. */
 
-/* Finds the first NUMA node with memory and without CPUs: the memory belongs to a device. */
+/* Finds the first NUMA node with memory and without CPUs. Its memory belongs to a device. *ret_more: how many others
+ * follow. */
 static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) {
         const NumaNode *first = NULL;
         size_t n = 0;
@@ -180,7 +181,7 @@ static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) 
         return first;
 }
 
-/* Reports NUMA nodes without CPUs whose memory requests may name: CXL, MCDRAM, HBM. */
+/* Notes NUMA nodes without CPUs that no device owns (CXL, MCDRAM, HBM): requests may name them for memory. */
 static void tell_far_memory(const Inventory *inv, CheckReport *report) {
         const NumaNode *first = NULL;
         uint64_t memory = 0;
@@ -201,7 +202,8 @@ static void tell_far_memory(const Inventory *inv, CheckReport *report) {
                           first->id, AND_MORE(n - 1), FORMAT_SIZE(memory));
 }
 
-/* Adds one finding for all coherent GPUs of pools whose VFIO driver is not the one for their memory. */
+/* Adds one finding for all coherent GPUs of pools that guests get without their memory, because their VFIO driver is
+ * not the one for it. */
 static void tell_lost_memory(const Policy *policy, CheckReport *report) {
         _cleanup_free_ char *first = NULL;
         const char *remedy = NULL;
@@ -230,7 +232,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* The check of the pools reports GPUs with has_memory_node. */
+        /* check_pools() reports the GPUs with has_memory_node. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
@@ -253,7 +255,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
                         PCI_ADDRESS_STR(first->address), AND_MORE(n - 1), node->id, AND_MORE(more));
 }
 
-/* Housekeeping CPUs are set, isolcpus= does not contradict them, and the kinds of cores. */
+/* Check: housekeeping CPUs are set and fit isolcpus=. Also notes the kinds of cores. */
 
 static void tell_kinds(const Inventory *inv, CheckReport *report) {
         unsigned n[_CORE_KIND_MAX] = { 0 };
@@ -283,7 +285,7 @@ void check_cpus(const CheckFacts *facts, CheckReport *report) {
         tell_kinds(facts->policy->inventory, report);
 }
 
-/* Hugepages on the NUMA nodes that have CPUs and memory. */
+/* Check: hugepages on the NUMA nodes that have CPUs and memory. */
 
 static bool has_pages(const NumaNode *node) {
         for (size_t i = 0; i < node->n_pages; i++)
@@ -295,7 +297,7 @@ static bool has_pages(const NumaNode *node) {
 void check_hugepages(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const NumaNode *first = NULL;
-        size_t n = 0, others = 0; /* numbers of nodes without and with hugepages */
+        size_t n = 0, others = 0; /* nodes without hugepages, and with */
 
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const NumaNode *node = &inv->nodes[i];
@@ -325,7 +327,7 @@ void check_hugepages(const CheckFacts *facts, CheckReport *report) {
                           "No hugepages are reserved, so the memory of guests uses ordinary pages.");
 }
 
-/* A guest may lock enough memory: VFIO locks all memory of a guest with a device. */
+/* Check: a guest may lock enough memory. VFIO locks all memory of a guest that has a device. */
 
 void check_memory_lock(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;

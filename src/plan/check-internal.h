@@ -5,10 +5,8 @@
 
 #include "plan/check.h"
 
-/*
- * A check adds a finding for each problem, in the order in which an admin should solve them. A check without a problem
- * adds none.
- */
+/* The checks. Each adds findings, in the order in which an admin should solve the problems; none if there is no
+ * problem. */
 void check_cpus(const CheckFacts *facts, CheckReport *report);
 void check_configuration(const CheckFacts *facts, CheckReport *report);
 void check_daemon(const CheckFacts *facts, CheckReport *report);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The table of checks. */
+/* Runs the checks in the order of a table, and collects their findings. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@
 static const struct Check {
         const char *name;
         void (*run)(const CheckFacts *facts, CheckReport *report);
-        const char *ok; /* the message when there is no problem */
+        const char *ok; /* message of the finding CHECK_OK when the check has added none */
 } checks[] = {
         { "iommu", check_iommu, "The IOMMU is on." },
         { "interrupts", check_interrupts, "Interrupt remapping is not turned off." },
@@ -47,8 +47,6 @@ int check_node(const CheckFacts *facts, CheckReport *ret) {
         }
         return ret->failed ? -ENOMEM : 0;
 }
-
-/* The report of the checks. */
 
 static const char *const check_result_table[_CHECK_RESULT_MAX] = {
         [CHECK_OK] = "ok",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of a device: whether it can be reset, has room for a vGPU, and is available. */
+/* Tells the state of a device: available, or why not; whether it can be reset; whether it has room for a vGPU. */
 
 #include "plan/device-state.h"
 
@@ -22,7 +22,7 @@ static bool same_bus(const PciDevice *a, const PciDevice *b) {
         return a->address.domain == b->address.domain && a->address.bus == b->address.bus;
 }
 
-/* Finds another function on the bus. VFs are skipped: a PF with VFs is not allocated. */
+/* Finds another function on the bus of dev, or NULL. VFs do not count: a PF with VFs is not allocated. */
 static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *at = dev;
 
@@ -34,8 +34,8 @@ static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *
         return NULL;
 }
 
-/* Returns whether a bus reset would reset dev alone. The kernel lists "bus" also for the first function on a bus, and
- * refuses the reset if there are others (pci_parent_bus_reset()). ret_other: the other function, or NULL. */
+/* Returns whether a bus reset resets dev alone. *ret_other is another function on the bus; with one, the kernel refuses
+ * a bus reset (pci_parent_bus_reset()), although it lists "bus" for the first function of the bus. */
 static bool bus_reset_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         *ret_other = find_on_same_bus(inv, dev);
         return !*ret_other;
@@ -47,7 +47,7 @@ static bool method_works(const Inventory *inv, const PciDevice *dev, ResetMethod
         return (m != RESET_METHOD_BUS && m != RESET_METHOD_CXL_BUS) || bus_reset_works(inv, dev, ret_other);
 }
 
-/* Returns whether some listed reset method works. Methods of newer kernels count too. */
+/* Returns whether a listed reset method works. A method that this program does not know counts as working. */
 static bool any_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         static const char *const only_bus[] = { "bus", "cxl_bus", "bus cxl_bus", "cxl_bus bus" };
 
@@ -101,20 +101,20 @@ bool device_is_in_use(const HostView *view, const PciDevice *dev) {
         return false;
 }
 
-/* The VFs of a GPU, or the slots for its mediated devices, that offer vGPUs. A GPU has more of them than room for
- * vGPUs: the first free ones offer the room. */
+/* VFs of a GPU, or its slots for mediated devices, on offer for vGPUs. There are more of them than the GPU can have
+ * vGPUs: only the first free ones are available. */
 
 /* The most types that a refusal names. */
 #define TYPES_MAX 8U
 
-/* Returns whether the VF has a vGPU of the allocation that is planned anew, or is promised to that allocation. */
+/* Returns true when the VF has, or shall have, a vGPU of view->grown, the allocation that is planned again. */
 static bool is_kept(const HostView *view, const PciDevice *dev) {
         const AllocationDevice *d = view->grown ? allocation_find_device(view->grown, dev->address) : NULL;
 
         return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
 }
 
-/* Returns the number of VFs before dev that offer further vGPUs of the same pool. */
+/* Returns how many VFs of the GPU before dev, by address, are free for a vGPU of the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -131,7 +131,8 @@ static unsigned count_before(const HostView *view, const PciDevice *dev) {
         return n;
 }
 
-/* Formats "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more", or "none". The caller frees; NULL when out of memory. */
+/* Formats a list of vGPU types: "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more", or "none". The caller frees; NULL when
+ * out of memory. */
 static char *list_types(const char *types) {
         char *text = NULL;
         unsigned n = 0;
@@ -162,10 +163,11 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
         const Pool *pool = policy_pool(view->policy, dev);
         VgpuRoom room;
 
-        /* In a pool of Nova, the vGPU is Nova's or the administrator's. The VF stays on offer, and is not bound. */
+        /* In a pool of Nova, Nova or the admin makes the vGPUs, and a VF with a vGPU stays on offer. The daemon does
+         * not bind it. */
         if (!pool || pool->scheduler == POOL_SCHEDULER_NOVA || is_kept(view, dev))
                 return VERDICT_NONE;
-        /* A pool of whole devices also refuses such a VF: to unbind the VF would remove the vGPU. */
+        /* Refuse such a VF in any pool, also one of whole devices: a VFIO driver would remove the vGPU. */
         if (dev->vgpu_type > 0)
                 return refuse(
                         ret, VERDICT_CONTESTED, &dev->address,
@@ -189,8 +191,8 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
                       room.further > 0 ? ", and other devices of its pool offer them" : "");
 }
 
-/* Refuses a GPU in another mode than its pool: a confidential guest's data would be unprotected, and for other guests
- * no driver works with a GPU in a confidential mode. */
+/* A confidential guest on a GPU in no confidential mode would leak its data; drivers of other guests fail on a GPU in a
+ * confidential mode. */
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(view->policy, dev);
 
@@ -215,7 +217,7 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
-/* Returns whether another program changed the number of VFs of a PF whose VFs a pool offers. */
+/* Returns whether a pool offers the VFs of this PF, and another program has changed their number. */
 static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *ret) {
         return dev->type == PCI_TYPE_PF && policy_vf_pool(view->policy, dev) &&
                device_status_check(view->status, dev->address, DEVICE_CONTESTED, ret) != VERDICT_NONE;
@@ -227,7 +229,7 @@ static void tell_expected(const HostView *view, const PciDevice *vf, Refusal *re
         (void) refuse(ret, VERDICT_NONE, &vf->address, NULL, "%s", text ?: "It does not exist yet.");
 }
 
-/* Returns the state of an allocated device. */
+/* Returns DEVICE_STATE_ALLOCATED, or how the device breaks the promise to its holder. */
 static DeviceState held_state(const HostView *view, const Allocation *holder, const PciDevice *dev, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         const AllocationDevice *d = allocation_find_device(holder, dev->address);
@@ -246,7 +248,7 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* Tells why the device stays with the host. A card of mlx4_core may also lack VFs. */
+/* Says why the host keeps the device. For a card of mlx4_core that may be missing VFs, instead or as well. */
 static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = policy_check(view->policy, dev, ret);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -266,7 +268,7 @@ static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* Tells about a coherent GPU whose VFIO driver is not the one for its memory. */
+/* Says that guests get this coherent GPU without its memory, if its VFIO driver is not the one for the memory. */
 static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal *ret) {
         _cleanup_free_ char *text = NULL;
         const char *remedy;
@@ -283,7 +285,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         DeviceState promised;
         Verdict held;
 
-        /* A stuck device is stuck whether or not it is allocated, so this check is the first. */
+        /* Stuck comes first: it matters more than who has the device. */
         if (device_status_check(view->status, dev->address, DEVICE_STUCK, ret) != VERDICT_NONE)
                 return DEVICE_STATE_STUCK;
         held = ledger_check_device(view->ledger, view->status, view->inventory, dev, NULL, ret);
@@ -295,7 +297,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                               holder->name);
         if (holder && (promised = held_state(view, holder, dev, ret)) != DEVICE_STATE_ALLOCATED)
                 return promised;
-        /* An unhealthy device stays in its allocation. */
+        /* An unhealthy device stays allocated. The state tells the holder's admin. */
         if (holder && device_status_check_unhealthy(view->status, dev->address, ret) != VERDICT_NONE)
                 return DEVICE_STATE_UNHEALTHY;
         if (holder)
@@ -322,13 +324,13 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         }
         if (device_check_mode(view, dev, ret) != VERDICT_NONE)
                 return DEVICE_STATE_HOST;
-        /* A job prepares the device, which is therefore neither allocated nor available. */
+        /* A job is preparing the device: it is not available, and no allocation has it. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)
                 tell_expected(view, dev, ret);
         else if (held == VERDICT_NONE && ret && device_can_be_reset(view->policy, dev, ret))
                 tell_lost_memory(view, dev, ret);
-        /* Otherwise another allocation has the device's IOMMU group, its PF or one of its VFs. */
+        /* Another allocation has its IOMMU group, its PF or one of its VFs. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The module options of mlx4_core, and the refusals while the driver runs with other options. */
+/* Derives the module options of mlx4_core, and refuses VFs that need other options than the driver runs with. */
 
 #include "plan/mlx4.h"
 
@@ -48,7 +48,7 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
         }
         if (same_ports(pool, other))
                 return 0;
-        /* One of the pools may lack a PortTypes= line. */
+        /* Either pool may lack a PortTypes= line. */
         m->place = pool->n_port_types > 0 ? pool->port_types_place : other->port_types_place;
         return string_replace(
                 &m->problem,
@@ -57,7 +57,7 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
                 pool->name, PCI_ADDRESS_STR(pf->address), other->name, PCI_ADDRESS_STR(other_pf->address));
 }
 
-/* Explains why the configuration has no VFs for the card, and what to do. */
+/* Formats sentences: why a card gets no VFs by the configuration, and the remedy. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
         const Pool *external = policy_external_pool(p, dev), *asking = policy_asking_pool(p, dev);
@@ -121,7 +121,7 @@ static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         return r;
 }
 
-/* Returns whether a pool configures VFs and no mlx4 card is present: the options are kept for a returning card. */
+/* Returns true when a pool wants VFs but no mlx4 card is present: the card may return, so keep the options. */
 static bool may_come_back(const Policy *p) {
         bool wanted = false;
 
@@ -133,7 +133,7 @@ static bool may_come_back(const Policy *p) {
         return wanted;
 }
 
-/* Formats port types as "ib,eth", or as the numbers of mlx4_core's port_type_array. */
+/* Formats port types as "ib,eth" or, with numbers, as mlx4_core's port_type_array takes them. 0 or -ENOMEM. */
 static int format_ports(const Pool *pool, bool numbers, char **ret) {
         int r = 0;
 
@@ -154,10 +154,8 @@ static bool wants_vfs(const Policy *p, const Pool *pool) {
         return false;
 }
 
-/*
- * Adds a comment with the configuration lines of the options. A newline in a file name would end the comment, so names
- * are QUOTABLE().
- */
+/* Appends a comment that names the configuration lines behind the options. File names are QUOTABLE(): a newline in one
+ * would end the comment. */
 static int add_source(const Pool *pool, char **text) {
         const ConfigPlace *vfs = &pool->virtual_functions_place, *ports = &pool->port_types_place;
         _cleanup_free_ char *types = NULL;
@@ -233,7 +231,7 @@ bool mlx4_needs_options(const Policy *p, const PciDevice *pf) {
         return pool && pf->n_virtfns != pool->virtual_functions;
 }
 
-/* Returns whether the claimed device disappears while mlx4_core is reloaded: all its cards and their VFs do. */
+/* Returns true when a reload of mlx4_core removes the device: it is a card with this driver, or a VF. */
 static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);
@@ -241,7 +239,7 @@ static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         return dev && pci_device_is_mlx4_pf(dev) && (d->is_vf || streq_ptr(dev->driver, "mlx4_core"));
 }
 
-/* Returns whether the host needs an mlx4 card: without the driver all cards are gone. */
+/* Returns true when the host needs an mlx4 card. A reload of mlx4_core takes all cards away. */
 static bool host_needs_driver(const Inventory *inv) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_mlx4_pf(&inv->devices[i]) && inv->devices[i].critical)

@@ -10,8 +10,8 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-/* Returns whether the planner can take the device of the allocation again. Other devices, such as a missing one, do not
- * attract the new ones. */
+/* Returns whether a plan can have the present device d. Any other device of the allocation, for example a missing one,
+ * does not influence where new devices are. */
 static bool can_take(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
@@ -21,8 +21,7 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* If the planner cannot take a device of a, for example from another pool, marks it as in use. The caller frees *ret.
- */
+/* Adds the devices of `a` that a plan cannot have to HostView.in_use, so that it skips them. The caller frees *ret. */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
@@ -51,7 +50,7 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
         return r < 0 ? r : request_add_device(whole, pool, address);
 }
 
-/* Makes a request for the devices of a and those of r. The consumer of a has claimed both. */
+/* Makes a request for the devices of `a` and the new ones of r together, for the consumer of `a`. 0 or -errno. */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
         int k;
 
@@ -60,7 +59,7 @@ static int make_whole(const HostView *view, const Allocation *a, const Request *
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
-        whole->no_fabric = true; /* the devices of a are fixed, and check_fabric() has checked the new ones */
+        whole->no_fabric = true; /* the present devices may be in a partition; check_fabric() has refused new ones */
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -82,7 +81,7 @@ static bool has_slot(const Allocation *a, const char *slot) {
         return false;
 }
 
-/* Returns the first slot name of the pool that neither allocation uses. */
+/* Returns the first slot name of the pool that neither a nor part has. NULL when out of memory. */
 static char *find_slot(const Allocation *a, const Allocation *part, const char *pool) {
         char slot[SLOT_NAME_MAX];
         unsigned index = 0;
@@ -92,7 +91,8 @@ static char *find_slot(const Allocation *a, const Allocation *part, const char *
         return strdup(slot);
 }
 
-/* Moves the new devices of the plan to part, with slot names that a does not use. A companion follows its device. */
+/* Moves the new devices of the plan to part, with slot names that `a` does not have. Companions follow their device. 0
+ * or -ENOMEM. */
 static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         const char *owner = NULL;
 
@@ -123,7 +123,7 @@ static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         return 0;
 }
 
-/* Reduces the plan to its new devices, and gives these the attributes of the request. */
+/* Leaves only the new devices in the plan, and merges their VF attributes. */
 static Verdict keep_new(const HostView *view, const Allocation *a, const Request *r, Plan *plan, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_new(a->name);
         Verdict v;
@@ -141,7 +141,7 @@ static Verdict keep_new(const HostView *view, const Allocation *a, const Request
         return VERDICT_NONE;
 }
 
-/* Refuses a request for anything but devices. */
+/* Refuses what an attach cannot change: anything but devices. */
 static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
         if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
             !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) ||
@@ -167,7 +167,7 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Refuses further GPUs of a partition: another partition cannot be activated while the guest runs. */
+/* Refuses GPUs of pools with Fabric=yes: the NVLink partition of a guest stays the same while it runs. */
 static Verdict check_fabric(const HostView *view, const Allocation *a, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 const Pool *pool = config_find_pool(view->config, r->pools[i].pool);
@@ -192,8 +192,7 @@ static Verdict check_services(const HostView *view, const Allocation *a, const R
         return VERDICT_NONE;
 }
 
-/* Refuses a plan with too few new devices. a may hold a device that the plan chose, because of another device's
- * group. */
+/* Refuses a plan with too few new devices: it chose devices that `a` holds already as members of an IOMMU group. */
 static Verdict check_count(const Allocation *a, const Allocation *part, const Request *r, Refusal *ret) {
         unsigned wanted = 0, n = 0;
 
@@ -207,7 +206,7 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
-/* Checks the new devices for a confidential guest. Its present devices stay even if their pool has another mode now. */
+/* Checks the new devices for a confidential guest. Present devices stay even if their pool has another mode now. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
 
@@ -228,7 +227,8 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
-/* Replaces a refusal for a lack of devices, which counts those of a, by one for the new devices alone. */
+/* If the new devices alone do not fit either, replaces *ret by that refusal, whose figures leave out the devices of
+ * `a`. */
 static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal alone = { 0 };

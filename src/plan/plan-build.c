@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes an allocation from the chosen nodes and devices (slots, companions, held group members, pins and cells), and
- * the pairs of the plan. */
+/* Makes the allocation of a plan (slots, companions, held group members, pins and cells), and the plan's pairs of
+ * devices. */
 #include <assert.h>
 #include <errno.h>
 
@@ -11,11 +11,11 @@
 #include "util/strings.h"
 
 typedef struct DevicePair {
-        uint32_t devices[2]; /* one device of each side; inventory indices */
+        uint32_t devices[2]; /* one of each pool, or a GPU and a NIC; inventory indices */
         Distance distance;
 } DevicePair;
 
-/* Returns the device within reach with the fewest partners so far, or n. */
+/* Returns the index in smaller of the device with the fewest partners within reach. n: none has fewer than share. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;
@@ -158,7 +158,7 @@ void plan_limits_free(Plan *plan) {
         free(plan->limits);
 }
 
-/* Records the vGPU that the VF gets. The VF keeps its driver. */
+/* Records the vGPU that the VF will have. The VF keeps its host driver. 0 or -ENOMEM. */
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 
@@ -196,7 +196,9 @@ static bool is_pick(const HostView *view, const NodeChoice *choice, const PciDev
         return false;
 }
 
-/* Adds the members of dev's IOMMU group with this role that are not in the allocation yet. */
+/*
+ * Adds the members of dev's IOMMU group that have this role, unless they are in the allocation already. 0 or -ENOMEM.
+ */
 static int add_members(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
                        GroupRole role, const char *slot) {
         const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
@@ -227,10 +229,8 @@ static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choic
         return add_members(a, view, choice, dev, GROUP_ROLE_COMPANION, slot);
 }
 
-/*
- * Adds the slots of a pool: first NICs in the order of their GPUs, so that gpu0 and its NIC have the same index; then
- * the other devices by address.
- */
+/* Adds the devices of a pool with their slots. NICs come in the order of their GPUs, so that gpu0 and its NIC have the
+ * same index; other devices by address. */
 static int add_pool_slots(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool,
                           const PlanPair *pairs, size_t n_pairs) {
         const HostView *view = p->context;
@@ -265,7 +265,7 @@ static int add_devices(Allocation *a, const Planner *p, const NodeChoice *choice
         return r;
 }
 
-/* Adds a guest cell for each node, in the order of the nodes. */
+/* Adds a guest cell for each node of the choice. 0 or -ENOMEM. */
 static int add_cells(Allocation *a, const Planner *p, const NodeChoice *choice) {
         const Inventory *inv = p->context->inventory;
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decides which devices leave an allocation together with one device, and whether the allocation can work without
- * them. */
+/* Decides which devices leave an allocation with the detached one, and whether the rest still works. */
 
 #include "plan/plan.h"
 #include "util/strings.h"
@@ -11,7 +10,7 @@ static int group_of(const HostView *view, const AllocationDevice *d) {
         return dev ? dev->iommu_group : -1;
 }
 
-/* Finds the assigned device in the slot. */
+/* Returns the assigned device in the slot, or NULL. */
 static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && streq_ptr(a->devices[i].slot, slot))
@@ -19,7 +18,7 @@ static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         return NULL;
 }
 
-/* Finds an assigned device of a in the IOMMU group of d, other than the detached one. */
+/* Returns an assigned device in the IOMMU group of d that is not the detached one, or NULL. */
 static const AllocationDevice *find_other(const HostView *view, const Allocation *a, const AllocationDevice *detached,
                                           const AllocationDevice *d) {
         int group = group_of(view, d);
@@ -31,8 +30,8 @@ static const AllocationDevice *find_other(const HostView *view, const Allocation
         return NULL;
 }
 
-/* Returns whether h is held for d alone. If d is missing, its IOMMU group is unknown: then whether h is held for no
- * other device. */
+/* Returns whether h is held only because of d. If the IOMMU group of d is unknown, because d is missing: only because
+ * no other device needs h. */
 static bool is_held_for(const HostView *view, const Allocation *a, const AllocationDevice *d,
                         const AllocationDevice *h) {
         int group = group_of(view, d);
@@ -40,7 +39,7 @@ static bool is_held_for(const HostView *view, const Allocation *a, const Allocat
         return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(view, h) == group) && !find_other(view, a, d, h);
 }
 
-/* Returns whether another device of a is a GPU of the partition. ret_model: whether one of them is of d's model. */
+/* Returns whether a device of `a` is a GPU of the partition. *ret_model: such a GPU is of the model of d. */
 static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
                        bool *ret_model) {
         bool found = false;
@@ -79,7 +78,7 @@ static bool is_in_partition(const HostView *view, const Allocation *a, const All
         return !finds_gpus(view, a, p, d, &is_model) || is_model;
 }
 
-/* Marks the device, its companions, and devices that are held for it alone. */
+/* Marks the device as detaching, with its companions and what is held only because of it. Refuses as plan_detach(). */
 static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(view, a, d, d);
         bool follows = false;
@@ -96,7 +95,7 @@ static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice
                               "%s shares its IOMMU group with %s, which '%s' has too.", PCI_ADDRESS_STR(d->address),
                               PCI_ADDRESS_STR(other->address), a->name);
         for (size_t i = 0; i < a->n_devices; i++) {
-                /* Companions are listed after their device. */
+                /* Companions follow their device in the list. */
                 if (a->devices[i].role != DEVICE_ROLE_COMPANION)
                         follows = &a->devices[i] == d;
                 if (follows || is_held_for(view, a, d, &a->devices[i]))
@@ -105,7 +104,7 @@ static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice
         return VERDICT_NONE;
 }
 
-/* Returns whether a settled assigned device of the pool remains. */
+/* Returns whether the allocation keeps an assigned device of the pool. */
 static bool keeps_device_of(const Allocation *a, const char *pool) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]) &&
@@ -129,7 +128,7 @@ static Verdict check_via(const HostView *view, const Allocation *a, const Alloca
         return VERDICT_NONE;
 }
 
-/* Refuses when a would keep neither devices nor CPUs. */
+/* Refuses if neither devices nor CPUs would be left. */
 static Verdict check_rest(const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (a->devices[i].role == DEVICE_ROLE_ASSIGNED && allocation_device_is_settled(&a->devices[i]))
@@ -146,7 +145,7 @@ Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refus
         if (!d)
                 return refuse(ret, VERDICT_NO_SUCH_DEVICE, NULL, "'passthroughctl allocations' lists the slots.",
                               "'%s' has no device in slot '%s'.", a->name, QUOTABLE(slot));
-        /* An earlier attach or detach is unfinished: detach all of its devices. */
+        /* An earlier attach or detach was interrupted: all its devices are detached together. */
         if (allocation_is_changing(a)) {
                 if (allocation_device_is_settled(d))
                         return refuse(ret, VERDICT_WRONG_STATE, NULL, "Detach these devices first.",

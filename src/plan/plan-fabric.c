@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * NVLink partitions: the GPUs that a guest gets from pools with Fabric=yes are exactly those of one Fabric Manager
- * partition.
- */
+/* NVLink partitions: the GPUs that a guest gets of pools with Fabric=yes form one partition of Fabric Manager. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
 
-/* Returns how many devices the request wants from pools with Fabric=yes. */
+/* Returns how many GPUs the request wants from pools with Fabric=yes. */
 static unsigned count_wanted(const Planner *p) {
         unsigned n = 0;
 
@@ -20,7 +17,7 @@ bool planner_wants_partition(const Planner *p) {
         return !p->request->no_fabric && count_wanted(p) > 0;
 }
 
-/* Returns whether the node has a GPU for each module of the partition. */
+/* Returns whether each module of the partition has a GPU on the node. */
 static bool is_known(const Planner *p, const FabricPartition *partition) {
         for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++)
                 if (partition->modules & fabric_bit(m) && p->modules[m] == 0)
@@ -28,12 +25,12 @@ static bool is_known(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* Returns whether Fabric Manager has the partition, or its list is unknown. */
+/* Returns whether Fabric Manager reports the partition, or reports none at all. */
 static bool is_supported(const Planner *p, const FabricPartition *partition) {
         return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
 }
 
-/* Returns whether the partition can be activated and all of its GPUs are free. */
+/* Returns whether Fabric Manager can activate the partition, and all its GPUs are free. */
 static bool is_whole(const Planner *p, const FabricPartition *partition) {
         if (!is_supported(p, partition) || partition->modules & p->held)
                 return false;
@@ -43,7 +40,7 @@ static bool is_whole(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* Returns the number of GPUs in larger whole partitions that this partition would break. */
+/* Returns Score.broken of the partition: the sum of the sizes of larger whole partitions that share a GPU with it. */
 static unsigned count_broken(const Planner *p, const FabricPartition *partition) {
         const FabricTable *table = &p->context->config->fabric;
         unsigned n = 0, size = fabric_count(partition->modules);
@@ -99,8 +96,6 @@ bool planner_narrow(Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* --- refusals --- */
-
 /* Formats "Pool 'gpu'" or "Pools 'a' and 'b'". */
 static char *list_pools(const Planner *p) {
         char *text = NULL;
@@ -132,7 +127,7 @@ static char *list_sizes(const FabricTable *table) {
         return text ? string_format("%s or %u", text, last) : string_format("%u", last);
 }
 
-/* Returns an allocation whose partition shares a module with this one, or NULL. */
+/* Returns an allocation whose partition has a GPU of this one, or NULL. */
 static const Allocation *find_holder(const Planner *p, const FabricPartition *partition) {
         const Ledger *l = p->context->ledger;
 
@@ -191,7 +186,7 @@ static void append_broken(const Planner *p, const FabricPartition *partition, Re
                                       text[len - 1] == '.' ? "" : ".");
 }
 
-/* Returns whether the request names a GPU that is not in the partition. */
+/* Returns whether the request names a GPU of a pool with Fabric=yes that the partition lacks. */
 static bool lacks_named(const Planner *p, const FabricPartition *partition) {
         for (size_t i = 0; i < p->request->n_at; i++) {
                 const PciDevice *dev = inventory_find(p->context->inventory, p->request->at[i].address);
@@ -204,12 +199,12 @@ static bool lacks_named(const Planner *p, const FabricPartition *partition) {
         return false;
 }
 
-/* Returns whether the partition has as many GPUs as the request wants. */
+/* Returns whether the partition has exactly as many GPUs as the request wants. */
 static bool has_size(const Planner *p, const FabricPartition *partition) {
         return fabric_count(partition->modules) == count_wanted(p);
 }
 
-/* Returns whether the partition has the wanted size, known GPUs, and all GPUs that the request names. */
+/* Returns whether the request could have the partition if all its GPUs were free. */
 static bool is_candidate(const Planner *p, const FabricPartition *partition) {
         return has_size(p, partition) && is_known(p, partition) && !lacks_named(p, partition);
 }

@@ -6,59 +6,58 @@
 #include "plan/plan.h"
 #include "search.h"
 
-/*
- * The most comparisons for one request, which take less than half a second. Members of the group may call Plan, which
- * blocks the daemon.
- */
+/* The most comparisons for one request: less than half a second. Plan blocks the daemon, and members of the group
+ * passthrough may call it. */
 #define PLAN_WORK_MAX 100000000U
 
 /* The cost of examining one device or CPU, in comparisons. */
 #define PLAN_DEVICE_WORK 64U
 
-/* Plans as plan_make() does, and deducts the cost from *work. */
+/* As plan_make(), but limited to *work comparisons, from which it deducts its cost. */
 Verdict plan_make_within(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal);
 
-/* The facts about the host that no set of NUMA nodes changes. */
+/* Facts for one request that do not depend on the set of NUMA nodes. */
 typedef struct Planner {
         const HostView *context;
         const Request *request;
-        SearchPool pools[REQUEST_POOLS_MAX];  /* the pools of the request, in the request's order */
+        SearchPool pools[REQUEST_POOLS_MAX];  /* the pools of the request, in its order */
         size_t limits[REQUEST_LIMITS_MAX][2]; /* indices into pools, for each limit of the request */
-        bool *is_free;                        /* by device index, as the next array */
-        bool *is_required;                    /* the devices that the request names */
+        bool *is_free;                        /* by index in the inventory, as is_required */
+        bool *is_required;                    /* the request names the device */
         Search *search;
-        uint64_t *work;   /* comparisons left for the request and all its relaxed variants */
-        bool lenient;     /* the NUMA policies of pools are ignored */
+        uint64_t *work;   /* comparisons left for the request, including relaxed variants of it */
+        bool lenient;     /* ignore the NUMA policies of pools */
         unsigned threads; /* SMT siblings per core */
-        unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices, by search_node() */
-        CpuSet *free_cpus;                                        /* by node index, as the members below */
-        unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* in whole cores */
-        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes, in pages of page_size */
-        size_t memory_node[INVENTORY_NODES_MAX]; /* index of the node that gives memory to guests on the node, usually
-                                                    itself */
+        unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices by search_node() */
+        CpuSet *free_cpus;                                        /* by node index, as are the members below */
+        unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* only CPUs of cores that are wholly free */
+        uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes free in pages of the request's size */
+        size_t memory_node[INVENTORY_NODES_MAX]; /* index of the node whose memory guests on this node get, usually this
+                                                    node */
         uint64_t page_size;
-        size_t nodes[INVENTORY_NODES_MAX]; /* nodes that a guest can be on (with CPUs), ascending */
+        size_t nodes[INVENTORY_NODES_MAX]; /* indices of the nodes with CPUs, on which a guest can be; ascending */
         size_t n_nodes;
-        unsigned spoiled[INVENTORY_NODES_MAX];   /* free devices on the node */
-        uint32_t modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: unknown */
-        uint64_t held; /* modules of the partitions of allocations. Their GPUs may be free after a change of Module= or
-                          Partitions= */
-        const FabricPartition *partition; /* the plan has exactly its GPUs; NULL: any GPUs */
+        unsigned spoiled[INVENTORY_NODES_MAX]; /* free devices of any pool on the node */
+        uint32_t
+                modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: none is known */
+        uint64_t held; /* modules in the partitions of allocations. Such a GPU may still be free, after a change of
+                          Module= or Partitions= */
+        const FabricPartition *partition; /* the plan shall have exactly these GPUs; NULL: any */
         unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
-/* A set of NUMA nodes as ascending indices, with the guest's shares on each node and the best devices. */
+/* A set of NUMA nodes, their shares of the guest, and the best devices for them. */
 typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
-        unsigned cpus[ALLOCATION_CELLS_MAX];   /* by position in nodes, as is memory */
+        unsigned cpus[ALLOCATION_CELLS_MAX];   /* share of the node at this position in nodes, as is memory */
         uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
-        size_t places[ALLOCATION_REGIONS_MAX]; /* of new shared memory, as positions in nodes */
-        Picks picks;                           /* with the complete score */
+        size_t places[ALLOCATION_REGIONS_MAX]; /* of each region: position in nodes of the node that gives it memory */
+        Picks picks;                           /* the devices; its score includes the nodes */
         const FabricPartition *partition;
 } NodeChoice;
 
-/* Returns 0 or -ENOMEM. work is borrowed. */
+/* Initializes the planner. work is borrowed. 0 or -ENOMEM. */
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
@@ -67,34 +66,30 @@ void planner_done(Planner *p);
  */
 void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
-/* Returns the NUMA policy for devices of a pool: the stricter one of the pool's and the request's. */
+/* Returns the stricter one of the pool's NUMA policy and that of the request. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);
 
-/*
- * Finds the best set of nodes, and the second best if *ret_has_second. Returns 0, -ENOENT, -ENOMEM, or -E2BIG at the
- * work limit. plan-refuse.c and plan-nearest.c pass relaxed requests.
- */
+/* Finds the best set of nodes and, if *ret_has_second, the second best. 0, -ENOENT: none, -ENOMEM, or -E2BIG: the work
+ * limit. Also used for relaxed requests. */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
 /* Returns 1 if there is a plan, with its smallest number of nodes in *ret_n_nodes; else 0, -ENOMEM or -E2BIG. */
 int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 
-/* Gives every node enough memory for the request. p: a copy of the Planner. */
+/* Pretends that each node has enough memory. p: a copy of the planner. */
 void planner_ignore_memory(Planner *p);
 
-/*
- * Finds the GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX. Returns
- * the number of pairs.
- */
+/* Finds the GPU-NIC pairs of a set of devices, in the order of the GPUs. pairs has room for REQUEST_DEVICES_MAX.
+ * Returns their number. */
 size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);
 /* Sets plan->limits from the choice. Returns 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
 void plan_limits_free(Plan *plan);
 
-/* Returns whether the planner may take memory of the node, an index. */
+/* Returns whether the planner may take memory of the node with this index. */
 bool planner_gives_memory(const Planner *p, size_t node);
 
-/* Refuses because of -E2BIG (the work limit) or -ENOMEM. */
+/* Refuses after -E2BIG (the work limit) or -ENOMEM. */
 Verdict planner_give_up(int r, Refusal *ret);
 
 /*
@@ -109,37 +104,36 @@ Verdict planner_refuse(const Planner *p, Refusal *ret);
  */
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
-/* Makes the allocation of the choice, with pins, cells, companions and held devices. */
+/* Makes the allocation of the choice. VERDICT_NONE, or a refusal. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
 
-/* plan-unavailable.c: refuses when a device, node or CPU that the request names is unavailable, and says which. */
+/* plan-unavailable.c. Refuses if a device, node or CPU that the request names is unavailable, and says which. */
 Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
 /* Refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
 /* Returns VERDICT_NONE if a new allocation may have the device. Includes device_check_vgpu() and
  * device_check_mode(). */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
-/* Returns the NVLink partition of the allocation. NULL: it has none, or none in the configuration. */
+/* Returns the NVLink partition of the allocation, as configured. NULL: it has none, or the configuration no longer has
+ * it. */
 const FabricPartition *planner_partition(const HostView *view, const Allocation *a);
 
-/* plan-fabric.c. Returns whether the request wants GPUs of pools with Fabric=yes as an NVLink partition. */
+/* plan-fabric.c. Returns whether the request's GPUs must form an NVLink partition. */
 bool planner_wants_partition(const Planner *p);
-/* Makes p, with its search, choose exactly the GPUs of the partition. False: the request cannot have the partition. */
+/* Restricts p and its search to the GPUs of the partition. False: the request cannot have this partition. */
 bool planner_narrow(Planner *p, const FabricPartition *partition);
-/* Refuses when the request cannot have any partition. */
+/* Refuses if the request cannot have any partition. */
 Verdict planner_check_fabric(const Planner *p, Refusal *ret);
 
-/* plan-services.c: adds free slots of the wanted services to a, or refuses. */
+/* plan-services.c. Adds free slots of the wanted services to a, or refuses. */
 Verdict planner_pick_slots(const HostView *view, const Request *r, Allocation *a, Refusal *ret);
 
-/* plan-regions.c: shared memory. */
+/* plan-regions.c. Refuses if the caller may not use a region, or describes an existing one differently. */
 Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret);
-/*
- * Sets choice->memory and choice->places. False: the nodes lack room for the guest's memory and new shared memory, or
- * the NUMA policy does not allow the nodes of existing shared memory.
- */
+/* Places the guest's memory and new regions: sets choice->memory and choice->places. False: the nodes lack room, or the
+ * NUMA policy does not allow the node of an existing region. */
 bool planner_place_memory(const Planner *p, NodeChoice *choice);
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
 Verdict planner_refuse_regions(const Planner *p, Refusal *ret);
-/* Refuses because of the NUMA policy: with another policy the shared memory would fit. */
+/* Refuses because of the NUMA policy, with which the shared memory does not fit; with another policy it would. */
 Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret);

@@ -13,22 +13,21 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* Limits of the searches for devices and of their cost: a refusal must not delay other callers. */
+/* The most searches with devices, and their cost. A refusal must not take long, because it delays other callers. */
 #define TRIES_MAX      12U
 #define TRIES_WORK_MAX (PLAN_WORK_MAX / 8)
 
 typedef struct Nearest {
         const Planner *planner;
-        Planner asked;  /* the planner of the relaxed requests */
-        Request at;     /* the relaxed request, whose strings are borrowed */
-        size_t n_nodes; /* number of NUMA nodes of the last plan */
+        Planner asked;  /* planner for relaxed requests */
+        Request at;     /* the request that is being relaxed; its strings are borrowed */
+        size_t n_nodes; /* number of NUMA nodes of the last feasible plan */
         uint64_t work;
         unsigned tries;
 } Nearest;
 
-/* --- room: CPUs, memory and shared memory, without devices --- */
-
-/* Returns 1 if the node has room for the request without devices, 0 if not, and a negative errno if unknown. */
+/* Returns 1 if the host has room for the request without its devices, 0 if not, or a negative errno if that is unknown.
+ * with_memory: false ignores memory. */
 static int has_room(Nearest *n, bool with_memory) {
         Request r = n->at;
         Planner room;
@@ -52,7 +51,8 @@ static void set_memory(Request *r, uint64_t memory) {
         r->memory = memory;
 }
 
-/* Lowers wanted to the largest multiple of unit with room. Returns 1, 0 if there is none, or a negative errno. */
+/* Finds by bisection the largest multiple of unit for which there is room, and sets it. Returns 1; 0 if there is none,
+ * and wanted is set again; or a negative errno. */
 static int lower(Nearest *n, uint64_t wanted, uint64_t unit, void (*set)(Request *, uint64_t), bool with_memory) {
         uint64_t room = 0, too_much = (wanted + unit - 1) / unit;
 
@@ -70,7 +70,7 @@ static int lower(Nearest *n, uint64_t wanted, uint64_t unit, void (*set)(Request
         return room > 0;
 }
 
-/* Returns the unit in which memory is lowered. */
+/* Returns the step for lowering memory: 1 GiB, 1 MiB or a page. */
 static uint64_t memory_unit(const Request *r) {
         uint64_t page = request_page(r), unit = page;
 
@@ -80,12 +80,12 @@ static uint64_t memory_unit(const Request *r) {
         return unit;
 }
 
-/* Returns whether the shared memory is new. Existing shared memory cannot be changed. */
+/* Returns whether the region would be new. The size of an existing region cannot be lowered. */
 static bool is_new(const Nearest *n, const Region *region) {
         return !ledger_find_region(n->planner->context->ledger, region->name);
 }
 
-/* Changes a new region to ordinary pages, or halves its size as often as needed. */
+/* Makes a new region smaller: tries ordinary pages, then halves its size until it fits. Returns as has_room(). */
 static int lower_region(Nearest *n, Region *region) {
         Region wanted = *region;
         int r = 0;
@@ -107,7 +107,8 @@ static int lower_region(Nearest *n, Region *region) {
         return 0;
 }
 
-/* Lowers the memory, or else asks for ordinary pages, or else lowers the shared memory. */
+/* Lowers the guest's memory; if that does not help, tries ordinary pages, then less shared memory. Returns as
+ * has_room(). */
 static int lower_memory(Nearest *n) {
         const uint64_t page_size = n->at.page_size;
         int r = lower(n, n->at.memory, memory_unit(&n->at), set_memory, true);
@@ -123,14 +124,14 @@ static int lower_memory(Nearest *n) {
         return r;
 }
 
-/* Lowers the CPUs, in whole cores if the request wants whole cores. */
+/* Lowers the number of CPUs, by whole cores if the request is for whole cores. Returns as has_room(). */
 static int lower_cpus(Nearest *n) {
         unsigned threads = n->planner->threads, wanted = n->at.cpus;
 
         return lower(n, wanted, wanted % threads == 0 ? threads : 1, set_cpus, false);
 }
 
-/* Allows any number of guest cells and of NUMA nodes. */
+/* Tries any number of cells and NUMA nodes. Returns as has_room(), and keeps the change on 1. */
 static int lift_nodes(Nearest *n) {
         const unsigned cells = n->at.cells;
         const NumaPolicy numa = n->at.numa;
@@ -163,9 +164,7 @@ static int make_room(Nearest *n) {
         return r == 0 ? lower_memory(n) : r;
 }
 
-/* --- places: with devices --- */
-
-/* Returns 1 if there is a plan, 0 if there is none, and a negative errno if unknown. */
+/* Returns 1 if n->at has a plan, 0 if not, or a negative errno if that is unknown. */
 static int fits(Nearest *n) {
         if (n->tries++ >= TRIES_MAX)
                 return -E2BIG;
@@ -173,7 +172,8 @@ static int fits(Nearest *n) {
         return planner_is_feasible(&n->asked, &n->n_nodes);
 }
 
-/* Tries weaker NUMA policies. Neither of 'legacy' and 'socket' is weaker than the other. */
+/* Tries NUMA policies that are weaker than the request's. 'legacy' and 'socket' are not weaker than each other. Returns
+ * as fits(), and keeps the change on 1. */
 static int weaken_policy(Nearest *n) {
         static const NumaPolicy policies[] = { NUMA_POLICY_REQUIRED, NUMA_POLICY_LEGACY, NUMA_POLICY_SOCKET,
                                                NUMA_POLICY_PREFERRED };
@@ -191,7 +191,7 @@ static int weaken_policy(Nearest *n) {
         return r;
 }
 
-/* limit: a proximity of n->at. */
+/* Tries wider values of the proximity, which is a member of n->at. Returns as fits(), and keeps the change on 1. */
 static int widen(Nearest *n, Proximity *limit) {
         const Proximity wanted = *limit;
         int r = 0;
@@ -224,7 +224,7 @@ static int free_cells(Nearest *n) {
         return r;
 }
 
-/* Tries one device less of each pool, then half of the devices. */
+/* Tries one device less of each pool, then half of each. Returns as fits(). */
 static int lower_counts(Nearest *n) {
         const Request wanted = n->at;
         int r = 0;
@@ -254,7 +254,7 @@ static int find_place(Nearest *n, Verdict v) {
         return r;
 }
 
-/* Lowers the counts to the free devices. False: a pool has no free device. */
+/* Lowers the count of each pool to its free devices. False: a pool has none. */
 static bool clamp_counts(Nearest *n) {
         for (size_t i = 0; i < n->at.n_pools; i++) {
                 unsigned have = planner_count(n->planner, i);
@@ -265,8 +265,6 @@ static bool clamp_counts(Nearest *n) {
         }
         return true;
 }
-
-/* --- in words --- */
 
 typedef struct Words {
         char *text;

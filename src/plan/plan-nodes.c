@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Searches the sets of NUMA nodes, and for each set the best devices. */
+/* Tries sets of NUMA nodes, and searches the best devices for each set. */
 
 #include <assert.h>
 #include <errno.h>
@@ -7,10 +7,10 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
-/* The cost of a set of nodes without its search for devices, in comparisons. */
+/* What a set of nodes costs besides its search for devices, in comparisons. */
 #define NODE_SET_WORK 64U
 
-/* Replaces a missing SLIT distance. Larger than any distance in a SLIT. */
+/* Stands for a missing SLIT distance: larger than any distance in a SLIT. */
 #define DISTANCE_UNTOLD 255U
 
 static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
@@ -20,7 +20,7 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
         return false;
 }
 
-/* Returns the affinity of devices on a node outside the set. */
+/* Returns whether the policy allows devices on a node outside of the set, and how such devices count. */
 static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
         bool remote = numa_policy_allows_remote(policy) ||
@@ -41,10 +41,8 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
                 ret[choice->nodes[i]] = NODE_AFFINITY_LOCAL;
 }
 
-/*
- * Sets the lower bounds task->off and task->remote: the devices, without NICs of GPUs, for which the nodes have too few
- * candidates. False: a pool has too few candidates on all nodes together.
- */
+/* Sets task->off and task->remote, the lower bounds: how many devices, except NICs of GPUs, cannot be on the nodes for
+ * lack of candidates there. False: a pool has too few candidates in all. */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
@@ -61,7 +59,7 @@ static bool count_off_node(const Planner *p, SearchTask *task) {
         return true;
 }
 
-/* Returns the largest distance that the proximity allows. */
+/* Returns the largest distance within this proximity. */
 static Distance distance_limit(Proximity proximity) {
         Distance d = DISTANCE_PIX;
 
@@ -70,7 +68,7 @@ static Distance distance_limit(Proximity proximity) {
         return d;
 }
 
-/* Returns 0, or -ENOENT when a pool has too few candidates. */
+/* Makes the task for the nodes that task->affinity describes. 0; -ENOENT: a pool has too few candidates. */
 static int make_task(const Planner *p, SearchTask *task) {
         task->limit = distance_limit(p->request->proximity);
         task->n_limits = p->request->n_limits;
@@ -93,10 +91,8 @@ static int choose_devices(const Planner *p, NodeChoice *choice) {
         return r < 0 ? r : search_devices(p->search, &task, p->work, &choice->picks);
 }
 
-/*
- * Searches as if the guest were on all NUMA nodes. Returns -ENOENT if the limits allow no devices even then, and so on
- * no set of nodes. Returns 0 otherwise, also if this search is too large, or -ENOMEM.
- */
+/* Checks the limits as if the guest were on all NUMA nodes. -ENOENT: no devices satisfy them, so no set of nodes needs
+ * to be tried. 0: some devices do, or the check costs too much. Or -ENOMEM. */
 static int check_limits(const Planner *p) {
         SearchTask task = { 0 };
         int r;
@@ -113,7 +109,8 @@ static int check_limits(const Planner *p) {
         return r == -E2BIG ? 0 : r;
 }
 
-/* Gives each node, from the lowest one on, the largest remaining share of CPUs that it has room for. */
+/* Distributes the shares of CPUs: each node, from the lowest on, gets the largest share left that it has room for.
+ * False: a node has no room for any. */
 static bool share_cpus(const Planner *p, NodeChoice *choice) {
         unsigned shares[ALLOCATION_CELLS_MAX];
 
@@ -131,7 +128,7 @@ static bool share_cpus(const Planner *p, NodeChoice *choice) {
         return true;
 }
 
-/* Sets the shares of the nodes. False: the nodes lack room for them. */
+/* Distributes the guest's CPUs and memory over the nodes. False: the nodes lack room for them. */
 static bool share(const Planner *p, NodeChoice *choice) {
         if (p->request->cpus == 0)
                 return true;
@@ -163,7 +160,7 @@ static int choice_compare(const NodeChoice *a, const NodeChoice *b) {
         return c;
 }
 
-/* Advances to the next set of k nodes out of n, in lexicographic order. False: there are no more. */
+/* Advances nodes to the next k of n numbers, in lexicographic order. False: it was the last. */
 static bool next_set(size_t *nodes, size_t k, size_t n) {
         for (size_t i = k; i-- > 0;)
                 if (nodes[i] < n - k + i) {
@@ -178,10 +175,10 @@ static bool next_set(size_t *nodes, size_t k, size_t n) {
 typedef struct Contest {
         NodeChoice *best, *second;
         unsigned found;
-        bool any; /* stop at the first choice */
+        bool any; /* any choice will do: stop at the first */
 } Contest;
 
-/* The earlier set wins a tie, because it has the lower node ids. */
+/* Of two equal choices the earlier one stays: its nodes have lower ids. */
 static void contest_enter(Contest *c, const NodeChoice *choice) {
         if (c->found == 0 || choice_compare(choice, c->best) < 0) {
                 if (c->found > 0)
@@ -192,7 +189,7 @@ static void contest_enter(Contest *c, const NodeChoice *choice) {
         c->found++;
 }
 
-/* Returns -ENOENT if the set has no choice. */
+/* Enters the best choice for this set of nodes in the contest. -ENOENT: there is none. */
 static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
         int r = share(p, choice) ? choose_devices(p, choice) : -ENOENT;
 
@@ -203,10 +200,10 @@ static int try_nodes(const Planner *p, NodeChoice *choice, Contest *contest) {
         return 0;
 }
 
-/* Tries all sets of k nodes. */
+/* Tries all sets of k nodes, or stops at the first choice if contest->any. */
 static int choose_among(const Planner *p, size_t k, Contest *contest) {
         NodeChoice choice = { .n_nodes = k };
-        size_t set[ALLOCATION_CELLS_MAX]; /* positions in p->nodes */
+        size_t set[ALLOCATION_CELLS_MAX]; /* positions in Planner.nodes */
 
         assert(k > 0 && k <= ELEMENTSOF(set) && k <= p->n_nodes);
         for (size_t i = 0; i < k; i++)
@@ -226,8 +223,8 @@ static int choose_among(const Planner *p, size_t k, Contest *contest) {
         return 0;
 }
 
-/* Returns the most devices of the pool that k nodes can have, with devices on unknown nodes if the policy allows
- * these. */
+/* Returns how many devices of the pool k nodes can have at most. Devices on unknown nodes count if the policy allows
+ * them. */
 static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         bool unknown = numa_policy_allows_unknown(planner_policy(p, pool));
         unsigned left[SEARCH_NODES_MAX], sum = unknown ? p->candidates[pool][SEARCH_NODE_UNKNOWN] : 0;
@@ -245,10 +242,8 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         return sum;
 }
 
-/*
- * Checks quickly whether k nodes may suffice: k nodes have room for the smallest share of CPUs, and the k nodes with
- * the most devices have enough.
- */
+/* Returns false if no k nodes can suffice: too few nodes have room for the smallest share of CPUs, or even the k nodes
+ * with the most devices of a pool have too few. */
 static bool may_do(const Planner *p, size_t k) {
         unsigned shares[ALLOCATION_CELLS_MAX];
         size_t roomy = 0;
@@ -273,7 +268,7 @@ static int node_compare(const void *a, const void *b) {
         return (*x > *y) - (*x < *y);
 }
 
-/* Returns the most nodes that the NUMA policies of the request and its pools allow. */
+/* Returns on how many nodes the guest may be by the NUMA policies of the request and its pools. */
 static size_t most_nodes(const Planner *p) {
         bool several = numa_policy_allows_several(p->request->numa);
 
@@ -300,7 +295,7 @@ static int choose_named(const Planner *p, Contest *contest) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Uses as few nodes as possible. */
+/* Tries one node, then two, and so on, and stops at the first number with a choice. */
 static int choose(const Planner *p, Contest *contest) {
         size_t least = p->request->cells ?: 1, most = MIN(p->request->cells ?: ALLOCATION_CELLS_MAX, most_nodes(p));
         int r = check_limits(p);
@@ -313,7 +308,7 @@ static int choose(const Planner *p, Contest *contest) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Tries each partition. The best of the partitions' best choices is the best of all. */
+/* Tries all NVLink partitions, and enters the two best choices of each in the contest. */
 static int choose_partition(const Planner *p, Contest *contest) {
         const FabricTable *table = &p->context->config->fabric;
 

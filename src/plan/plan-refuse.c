@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Explains why there is no plan. Runs only after a search without result, and plans relaxed requests to find the
- * shortage. */
+/*
+ * Explains why there is no plan. Runs after a search found nothing, and plans relaxed requests to find what is short.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 /* The most allocations that a refusal names. */
 #define NAMES_MAX 3U
 
-/* Lists the free memory of nodes that give memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
+/* Lists the free memory of the nodes that may give memory: "node 0 has 62 GiB, node 1 has 0". The caller frees. */
 static char *list_memory(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -25,7 +26,7 @@ static char *list_memory(const Planner *p) {
         return text;
 }
 
-/* Returns whether a has memory of this page size on the node that the kernel has not allocated yet. */
+/* Returns whether `a` has memory of the request's page size on the node that no running guest uses yet. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (cell_memory_node(&a->cells[i]) == node)
@@ -36,7 +37,7 @@ static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         return false;
 }
 
-/* Formats "'vm1', 'vm2', 'vm3' and 2 more". */
+/* Lists the allocations for which has_idle_memory() is true: "'vm1', 'vm2', 'vm3' and 2 more". */
 static char *list_idle_memory(const Planner *p, int node) {
         const Ledger *l = p->context->ledger;
         unsigned n = 0;
@@ -126,7 +127,7 @@ static Verdict refuse_requested_memory(const Planner *p, Refusal *ret) {
 /* The most devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* Returns 1 if there is a plan for the relaxed request, 0 if not, and a negative errno if unknown. */
+/* Returns 1 if the relaxed request has a plan, 0 if not, or a negative errno if that is unknown. */
 static int is_feasible(const Planner *p, const Request *relaxed) {
         Planner again = *p;
         size_t n_nodes;
@@ -135,7 +136,7 @@ static int is_feasible(const Planner *p, const Request *relaxed) {
         return planner_is_feasible(&again, &n_nodes);
 }
 
-/* Lists the free CPUs of nodes with CPUs: "node 0 has 8, node 1 has 0". */
+/* Lists the free CPUs of the nodes that have CPUs: "node 0 has 8, node 1 has 0". */
 static char *list_cpus(const Planner *p) {
         char *text = NULL;
 
@@ -154,7 +155,7 @@ static size_t count_cpu_nodes(const Inventory *inv) {
         return n;
 }
 
-/* Formats " of 4 to 5", the shares on that number of nodes. "": one node, or any number of nodes. */
+/* Formats the size of the shares, " of 4 to 5", if the CPUs are divided among n_nodes nodes. "" for 0 or 1 node. */
 static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes) {
         unsigned shares[ALLOCATION_CELLS_MAX];
 
@@ -166,7 +167,7 @@ static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes)
         return string_format(" of %u to %u", shares[n_nodes - 1], shares[0]);
 }
 
-/* The remedy mentions guest cells only if the request has a number of cells: otherwise all numbers were tried. */
+/* Suggests another number of guest cells only if the request has one: otherwise all numbers were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t exactly = r->cells ?: r->n_host_nodes,
                most = numa_policy_allows_several(r->numa) ? ALLOCATION_CELLS_MAX : 1,
@@ -188,7 +189,7 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       list ?: "none");
 }
 
-/* Refuses r, a request without devices, if its shared memory is what does not fit. Removes the shared memory from r. */
+/* Refuses r, which is without devices, if only its shared memory does not fit. Otherwise removes that from r. */
 static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         Request anywhere = *r;
         int does = 0;
@@ -207,9 +208,7 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
 }
 
-/*
- * Refuses r, a request without devices and shared memory, if it fits on several NUMA nodes but its policy allows one.
- */
+/* Refuses r, which is without devices and shared memory, if its policy allows one NUMA node and it needs several. */
 static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
         _cleanup_free_ char *cpus = NULL, *memory = NULL;
         Request several = *r;
@@ -231,7 +230,7 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
                       memory ?: "none");
 }
 
-/* Refuses a request that does not fit even without devices: CPUs or memory are short, or no node has both. */
+/* Refuses if the request does not fit even without devices, for lack of CPUs, of memory, or of a node with both. */
 static Verdict check_room(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         Planner roomy = *p;
@@ -259,8 +258,8 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                         : refuse_cpus(&roomy, &r, ret);
 }
 
-/* Lists the first few free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5
- * more of pool 'gpu'". */
+/* Lists some free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5 more of
+ * pool 'gpu'". */
 static char *list_devices(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -286,7 +285,7 @@ static char *list_devices(const Planner *p) {
         return text;
 }
 
-/* Lists the NUMA policies of pools that are stricter than 'preferred': "the NUMA policy 'required' of pool 'gpu'". */
+/* Lists the pools' NUMA policies that are stricter than 'preferred': "the NUMA policy 'required' of pool 'gpu'". */
 static char *list_policies(const Planner *p) {
         char *text = NULL;
 
@@ -300,7 +299,7 @@ static char *list_policies(const Planner *p) {
         return text;
 }
 
-/* Returns whether the request would fit if every node had enough memory. */
+/* Returns whether the request has a plan if every node is taken to have enough memory. */
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 
@@ -321,7 +320,8 @@ static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several
                       nodes_text(p), by, several ? "" : "s", devices ?: "", memory ?: "");
 }
 
-/* by: the NUMA policies and the proximity that the free devices do not satisfy. several: by is a plural. */
+/* Refuses with VERDICT_NUMA. by: the policies and the proximity that free devices do not satisfy; several: by is a
+ * plural. */
 static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
         _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
 
@@ -334,7 +334,8 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
                       cpus ? "." : "");
 }
 
-/* Returns a policy that suffices instead of 'single': 'required' if several nodes suffice, else 'preferred'. */
+/* Returns the policy to suggest: 'required' if the request's policy allows one node and that one suffices, else
+ * 'preferred'. */
 static NumaPolicy weaker_policy(const Planner *p) {
         Request r = *p->request;
 
@@ -343,10 +344,8 @@ static NumaPolicy weaker_policy(const Planner *p) {
                                                                                        : NUMA_POLICY_PREFERRED;
 }
 
-/*
- * Blames the NUMA policy of the request, or else those of its pools, if the relaxation of these alone makes the request
- * fit. Otherwise blames all of them together with the proximity.
- */
+/* Blames the NUMA policy of the request if a weaker one suffices, or else those of its pools if these suffice.
+ * Otherwise blames all of them together with the proximity. */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);
@@ -379,10 +378,8 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
                            ret);
 }
 
-/*
- * Returns the index of the limit whose removal alone makes the request fit. n_limits: the GPU-NIC proximity; n_limits +
- * 1: several limits. Negative: unknown.
- */
+/* Returns the limit without which the request fits: its index, or n_limits for the GPU-NIC proximity. n_limits + 1: no
+ * single one. A negative errno: unknown. */
 static int find_limit(const Planner *p) {
         for (size_t i = 0; i <= p->request->n_limits; i++) {
                 Request r = *p->request;
@@ -432,7 +429,7 @@ static Verdict refuse_proximity(const Planner *p, Refusal *ret) {
                       NOT_CLOSE "they cannot satisfy all limits of '%s' together.", all ?: "the proximity");
 }
 
-/* Refuses because of the proximity or the NUMA policy, when devices, CPUs and memory each suffice. */
+/* Refuses because of the proximity or the NUMA policy: devices, CPUs and memory each suffice. */
 static Verdict check_places(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         int does;
@@ -445,7 +442,7 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
         return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
 }
 
-/* Adds to the refusal the devices, nodes and CPUs that the request names and that allow no plan. */
+/* Appends the devices, nodes and CPUs that the request names, because these rule out other plans. */
 static void add_named(const Request *r, Refusal *ret) {
         _cleanup_free_ char *named = NULL, *cpus = NULL, *nodes = NULL;
         int k = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Places the memory and the shared memory of a guest on the nodes of a plan. */
+/* Chooses the nodes that give a guest its memory and shared memory. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -20,15 +20,13 @@ Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *r
         return v;
 }
 
-/* Returns the node that gives memory to the node at this position of the choice. */
+/* Returns the index of the node that gives memory to the node at this position of the choice. */
 static size_t memory_node(const Planner *p, const NodeChoice *choice, size_t at) {
         return p->memory_node[choice->nodes[at]];
 }
 
-/*
- * Returns the size of the guest's memory on the node that gives memory at this position, in pages of this size. Counts
- * the shares of all positions that this node serves, and the first n_regions regions.
- */
+/* Returns how much memory, in pages of this size, the guest takes from the node that serves position `at`: the shares
+ * of all positions that this node serves, and those of the first n_regions regions that are placed there. */
 static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
         const Request *r = p->request;
         size_t node = memory_node(p, choice, at);
@@ -43,7 +41,7 @@ static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uin
         return sum;
 }
 
-/* Returns whether the node has room for the region beside the earlier regions. */
+/* Returns whether the node that serves position `at` has room for the region beside the earlier regions. */
 static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size_t region) {
         const HostView *view = p->context;
         const Region *wanted = &p->request->regions[region];
@@ -55,7 +53,7 @@ static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size
 
 #define PLACE_IS_THERE SIZE_MAX
 
-/* Returns whether the existing region is on one of the nodes, or the NUMA policy allows another node. */
+/* Returns whether the existing region is on a node of the choice, or may be elsewhere by the NUMA policy. */
 static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[memory_node(p, choice, i)].id == there->node)
@@ -63,7 +61,8 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         return !numa_policy_requires_nodes(p->request->numa);
 }
 
-/* Adds the remaining pages of the guest, fewer than nodes: one each on the lowest nodes with room. */
+/* Distributes the pages that are left after equal shares, one each to the lowest nodes with room. False: too few have
+ * room. */
 static bool place_rest(const Planner *p, NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = request_page(r), rest = r->memory / page % choice->n_nodes;
@@ -80,10 +79,8 @@ static bool place_rest(const Planner *p, NodeChoice *choice) {
         return n == rest;
 }
 
-/*
- * Places all regions on the lowest possible nodes, then the remaining pages of the guest. Backtracks over all nodes,
- * and so finds a placement if there is one.
- */
+/* Places the regions from this one on, each on the lowest node possible, and then place_rest(). Backtracks, so it finds
+ * a placement if there is any. */
 static bool place(const Planner *p, NodeChoice *choice, size_t region) {
         const Request *r = p->request;
         const SharedRegion *s;

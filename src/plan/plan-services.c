@@ -9,7 +9,7 @@
 /* The most allocations, and the most endpoints, that a refusal names. */
 #define NAMED_MAX 3U
 
-/* Returns the most free slots that any k endpoints from the first on have together. */
+/* Returns how many free slots the k best endpoints from index `first` on have together. */
 static unsigned best_of(const unsigned *n_free, size_t first, size_t n, size_t k) {
         bool taken[REMOTE_ENDPOINTS_MAX] = { 0 };
         unsigned sum = 0;
@@ -37,7 +37,7 @@ static int add_slots(Allocation *a, const RemoteService *s, const RemoteEndpoint
         return allocation_add_service(a, &entry);
 }
 
-/* Lists the first few holders of slots of the service: "'vm1' has 2 of gpu1:9999". */
+/* Lists some allocations with slots of the service: "'vm1' has 2 of gpu1:9999". */
 static char *list_holders(const HostView *view, const RemoteService *s) {
         unsigned named = 0;
         char *text = NULL;
@@ -55,7 +55,7 @@ static char *list_holders(const HostView *view, const RemoteService *s) {
         return text;
 }
 
-/* Writes sentences about the first few endpoints out of service: " gpu1:9999 is out of service: it refuses
+/* Formats sentences about some endpoints that are out of service: " gpu1:9999 is out of service: it refuses
  * connections." */
 static char *list_down(const HostView *view, const RemoteService *s) {
         unsigned named = 0;
@@ -123,7 +123,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         for (size_t i = 0; i < s->n_endpoints && wanted > 0; i++) {
                 unsigned take = MIN(n_free[i], wanted);
 
-                /* With this endpoint's slots, the best k - 1 later endpoints must suffice. */
+                /* Skip an endpoint if, after it, the best k - 1 endpoints would have too few slots. */
                 if (take == 0 || take + best_of(n_free, i + 1, s->n_endpoints, k - 1) < wanted)
                         continue;
                 if (add_slots(a, s, &s->endpoints[i], take) < 0)
@@ -134,7 +134,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         return VERDICT_NONE;
 }
 
-/* Refuses two services of one kind whose client has variables for one endpoint only. */
+/* Refuses two services of a kind whose client can only be told about one endpoint. */
 static Verdict check_kind(const HostView *view, const Request *r, size_t i, Refusal *ret) {
         const RemoteService *s = config_find_service(view->config, r->services[i].pool);
 

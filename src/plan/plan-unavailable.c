@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refuses devices, NUMA nodes and CPUs that the request wants and that are not free. */
+/* Refuses a request for devices, NUMA nodes or CPUs that are not free, and says why. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -7,7 +7,7 @@
 #include "plan/device-state.h"
 #include "util/strings.h"
 
-/* Named devices, NUMA nodes and CPUs: the plan has exactly these, or there is no plan. */
+/* Named devices, NUMA nodes and CPUs: a plan must have all of them. */
 
 static Verdict check_named_device(const HostView *view, const RequestDevice *d, Refusal *ret) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
@@ -38,7 +38,7 @@ static Verdict check_named_node(const HostView *view, const Request *r, int id, 
         return VERDICT_NONE;
 }
 
-/* These versions of libvirt (8.10 to 9.2) let QEMU allocate memory with threads on the CPUs of its node. */
+/* libvirt 8.10 to 9.2 lets QEMU allocate memory with threads that run on the CPUs of the memory's node. */
 #define LIBVIRT_THREADS_FIRST 8010000U
 #define LIBVIRT_THREADS_END   9003000U
 
@@ -73,7 +73,7 @@ static Verdict refuse_taken_cpu(const HostView *view, unsigned id, Refusal *ret)
                                                                     : "shares its core with a housekeeping CPU");
 }
 
-/* Refuses CPUs that are not free, and sets with parts of cores. */
+/* Refuses named CPUs that are not free, and sets that split a core. */
 static Verdict check_named_cpus(const HostView *view, const CpuSet *from, Refusal *ret) {
         const Inventory *inv = view->inventory;
         CpuSet taken = *from, cores = { 0 };
@@ -112,12 +112,10 @@ Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret
         return v == VERDICT_NONE ? check_named_cpus(view, &r->cpus_from, ret) : v;
 }
 
-/* Reasons why a pool has too few free devices. */
-
 /* The most unavailable devices of a pool that a refusal names. */
 #define REASONS_MAX 3U
 
-/* Appends the reasons of the first few unavailable devices: "0000:82:00.0 is held by 'vm1'. 5 more are not free." */
+/* Appends why some devices of the pool are unavailable: "0000:82:00.0 is held by 'vm1'. 5 more are not free." */
 static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret) {
         unsigned n = 0;
 
@@ -142,7 +140,7 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
                                       ARE(n - REASONS_MAX));
 }
 
-/* Counts all devices of a pool, and those that are not free only because of an allocation. */
+/* Counts the devices of a pool. *ret_held: those that only an allocation keeps from being free. */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
         const HostView *view = p->context;
 
@@ -168,7 +166,7 @@ static bool matches_vfs_only(const Pool *pool) {
         return pool->n_matches > 0;
 }
 
-/* Counts the devices that match the pool but are in an earlier pool. *ret: the first such pool. */
+/* Counts the devices that the pool's Match= lines match, but which an earlier pool has. *ret: the first such pool. */
 static unsigned count_shadowed(const HostView *view, const Pool *pool, const Pool **ret) {
         unsigned n = 0;
 
@@ -184,7 +182,7 @@ static unsigned count_shadowed(const HostView *view, const Pool *pool, const Poo
         return n;
 }
 
-/* Returns why the daemon creates no VFs on the PF, or VERDICT_NONE. */
+/* Returns VERDICT_NONE if the daemon will create the pool's VFs on the PF, or why not. */
 static Verdict check_vfs_to_come(const HostView *view, const Pool *pool, const PciDevice *pf, Refusal *ret) {
         Verdict v = policy_check_vf_number(view->policy, pf, pool, ret);
 
@@ -193,8 +191,8 @@ static Verdict check_vfs_to_come(const HostView *view, const Pool *pool, const P
         return mlx4_refuse(view->mlx4, view->policy, view->ledger, pf, pool->virtual_functions, ret);
 }
 
-/* Returns whether the daemon creates VFs of the pool. ret: why the first PF gets none; empty if VFs are created, or if
- * no PF can have VFs. */
+/* Returns whether the daemon will create VFs of the pool on any PF. If not, *ret says why the first such PF gets none;
+ * it is empty if there is no such PF. */
 static bool expects_vfs(const HostView *view, const Pool *pool, Refusal *ret) {
         const Inventory *inv = view->inventory;
 
@@ -239,7 +237,7 @@ static Verdict refuse_empty_pool(const HostView *view, const Pool *pool, unsigne
                       wanted);
 }
 
-/* held: the number of devices that are not free only because of an allocation. */
+/* Returns the remedy for a pool with too few free devices. held: as ret_held of count_pool(). */
 static const char *choose_count_remedy(const SearchPool *pool, unsigned n_free, unsigned held) {
         if (n_free + held >= pool->wanted)
                 return "Release an allocation of these devices, or ask for fewer.";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks a change of the number of VFs of a PF, and chooses the identities of VFs. */
+/* Checks a change of the number of VFs of a PF, and chooses attributes for VFs that no allocation has. */
 
 #include "plan/vfs.h"
 
@@ -39,7 +39,7 @@ Verdict plan_check_pf(const HostView *view, const PciDevice *pf, unsigned count,
 Verdict plan_check_pf_free(const HostView *view, const PciDevice *pf, Refusal *ret) {
         Verdict v = ledger_check_device(view->ledger, view->status, view->inventory, pf, NULL, ret);
 
-        /* Allocations may have VFs of the PF that a boot removed. Creating these VFs again is allowed. */
+        /* VERDICT_PF_HAS_VFS: allocations have VFs of the PF. If a boot removed these, they may be created again. */
         if (v != VERDICT_PF_HAS_VFS)
                 return v;
         refusal_done(ret);
@@ -55,7 +55,7 @@ static Verdict refuse_allocated(const Allocation *a, PciAddress vf, PciAddress p
                       PCI_ADDRESS_STR(vf), PCI_ADDRESS_STR(pf), a->name);
 }
 
-/* Refuses when a VF of the PF is allocated, even a missing one. */
+/* Refuses if an allocation has a VF of the PF, even a missing one. */
 static Verdict check_promised(const HostView *view, const PciDevice *pf, Refusal *ret) {
         for (size_t i = 0; i < view->ledger->n_claims; i++) {
                 const Claim *claim = &view->ledger->claims[i];
@@ -67,7 +67,7 @@ static Verdict check_promised(const HostView *view, const PciDevice *pf, Refusal
         return VERDICT_NONE;
 }
 
-/* A bound host driver counts as in use, even if its netdev is down. */
+/* Refuses if a VF is stuck, in quarantine or bound to a host driver: the host may use it even if its netdev is down. */
 static Verdict check_drivers(const HostView *view, const PciDevice *pf, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -90,7 +90,9 @@ Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *
         return v != VERDICT_NONE ? v : check_drivers(view, pf, ret);
 }
 
-/* An existing VF may get attributes only when it has no driver and is not allocated or in quarantine. */
+/*
+ * Returns whether the VF may get attributes: it does not exist yet, or has no driver, no allocation and no quarantine.
+ */
 static bool may_identify(const HostView *view, const PciDevice *pf, unsigned index) {
         const PciDevice *vf = NULL;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/*
- * Makes a plan: finds free resources (planner.c), chooses the best set (plan-nodes.c), makes the allocation
- * (plan-build.c).
- */
+/* Makes a plan in three steps: planner.c collects what is free, plan-nodes.c chooses from it, plan-build.c makes the
+ * allocation of the choice. */
 
 #include "plan/plan.h"
 
@@ -36,7 +34,8 @@ static void set_runner_up(const Inventory *inv, const NodeChoice *second, Plan *
 }
 
 static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
-        bool chooses = p->request->n_pools > 0 || p->request->cpus > 0; /* else it wants only slots of services */
+        bool chooses =
+                p->request->n_pools > 0 || p->request->cpus > 0; /* false: the request wants only slots of services */
         NodeChoice choice = { 0 }, second;
         int r = chooses ? planner_choose(p, &choice, &second, &plan->has_runner_up) : 0;
 
@@ -54,7 +53,7 @@ static Verdict make(const Planner *p, Plan *plan, Refusal *ret) {
         return planner_build(p, &choice, &plan->allocation, ret);
 }
 
-/* Refuses CPUs on an architecture without domains. Requests for devices alone are allowed on any architecture. */
+/* Refuses CPUs on an architecture that has no domain documents. Devices alone need none. */
 static Verdict check_architecture(const HostView *view, const Request *r, Refusal *ret) {
         if (r->cpus == 0 || inventory_has_domains(view->inventory))
                 return VERDICT_NONE;
@@ -64,10 +63,10 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(view->inventory)));
 }
 
-/* The schedulers of pools. With has_claims, the scheduler has chosen the devices: the daemon takes a request that names
- * them for a claim, and chooses none itself. */
+/* Who gives out the devices of a pool. With has_claims, the daemon allocates them for a consumer that has claimed them,
+ * if the request names each of them; otherwise it allocates none of them. */
 static const struct {
-        const char *name; /* NULL: the daemon */
+        const char *name; /* NULL: the daemon itself */
         bool has_claims;
         const char *remedy;
 } schedulers[_POOL_SCHEDULER_MAX] = {
@@ -98,7 +97,8 @@ static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned coun
                       r->consumer ? "not each of them with 'at'" : "no consumer");
 }
 
-/* Checks Via= of services before the pools, because the request does not name the pool of Via=. */
+/* Checks the services before the pools, since request_for_hardware() adds the pool of a Via= that the caller has not
+ * named. */
 static Verdict check_services(const HostView *view, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_services; i++) {
                 const RemoteService *s = config_find_service(view->config, r->services[i].pool);
@@ -127,7 +127,7 @@ static Verdict check_pools(const HostView *view, const Request *r, Refusal *ret)
         return v;
 }
 
-/* Plans with a policy that ignores the boot VGA device and the card of the console. */
+/* Plans with force=true: by a policy that does not protect the boot VGA device and the card of the console. */
 static Verdict make_forced(const HostView *view, const Request *r, uint64_t *work, Plan **ret, Refusal *ret_refusal) {
         _cleanup_(cleanup_policy_free) Policy *forced = NULL;
         HostView context = *view;
@@ -138,7 +138,7 @@ static Verdict make_forced(const HostView *view, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-/* SEV-ES and SEV-SNP guests share one set of keys (libvirt, maxESGuests). */
+/* Refuses when all keys are in use: SEV-ES and SEV-SNP guests share a number of keys (maxESGuests of libvirt). */
 static Verdict check_confidential(const HostView *view, const Allocation *a, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, a, a->confidential);
 
@@ -147,7 +147,7 @@ static Verdict check_confidential(const HostView *view, const Allocation *a, Ref
         return confidential_check(&f, ret);
 }
 
-/* Moves the picked slots to the allocation of the plan. */
+/* Moves the slots of services from picked to the allocation of the plan. */
 static void take_slots(Allocation *a, Allocation *picked) {
         a->services = TAKE_PTR(picked->services);
         a->n_services = picked->n_services;
@@ -161,7 +161,8 @@ Verdict plan_make_within(const HostView *view, const Request *asked, uint64_t *w
         Verdict v;
         int failed;
 
-        /* QEMU refuses a cell whose memory is not a multiple of the host's page size. */
+        /* QEMU refuses a cell whose memory is not a multiple of the host's page size, so use the largest one of
+         * aarch64. */
         if (streq(inventory_architecture(view->inventory), ARCHITECTURE_AARCH64))
                 hardware.base_page = REQUEST_PAGE_ARM;
         if (r->force && !view->policy->forced)
@@ -202,9 +203,9 @@ Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *r
         return plan_make_within(view, r, &work, ret, ret_refusal);
 }
 
-/* Counts how often a request fits: each plan is claimed in a copy of the ledger before the next one is made. */
+/* How often a request fits: each plan is claimed in a copy of the ledger, and the next one is made with that copy. */
 
-/* Returns the owner of the planned allocations: the request's, or if unknown that of the shared memory. */
+/* Returns the owner of the planned allocations: that of the request or, if it has none, that of its shared memory. */
 static uint32_t find_owner(const Ledger *l, const Request *r) {
         const SharedRegion *s = NULL;
 
@@ -215,7 +216,7 @@ static uint32_t find_owner(const Ledger *l, const Request *r) {
         return s ? s->owner : 0;
 }
 
-/* Plans the request once more. Refusals name the allocation "#3", which is no valid name. */
+/* Plans and claims the request once more. The allocation is named "#3", which no real allocation can be. */
 static Verdict fit_once(const HostView *view, const Request *r, uint64_t *work, Repeat *repeat, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t look = (view->inventory->n_devices + view->inventory->n_cpus) * PLAN_DEVICE_WORK;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The state of the host as the planner needs it: free devices, CPUs and memory. */
+/* Collects what is free for a request: devices, CPUs and memory by NUMA node. */
 
 #include <assert.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void add_candidate(Planner *p, size_t index, const PciDevice *dev, size_t
         p->candidates[index][node]++;
 }
 
-/* Marks NIC pools of a request with GPUs: these NICs are placed by their distance to a GPU. */
+/* Marks the NIC pools if the request has GPUs: the distance to a GPU then matters more than the NUMA node. */
 static void find_gpu_nics(Planner *p) {
         bool has_gpus = false;
 
@@ -47,7 +47,7 @@ static void find_gpu_nics(Planner *p) {
                 p->pools[i].is_gpu_nic = has_gpus && p->pools[i].is_nic;
 }
 
-/* Finds the candidates of all pools and counts each node's free devices, in one pass. */
+/* Finds, in one pass over the devices, the free ones of each pool and of each node. */
 static void find_candidates(Planner *p) {
         const Inventory *inv = p->context->inventory;
 
@@ -81,7 +81,7 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
         return a->partition < 0 ? NULL : fabric_table_find(&view->config->fabric, (unsigned) a->partition);
 }
 
-/* Indexes the GPUs of pools with Fabric=yes by module id, and collects the modules of allocated partitions. */
+/* Finds the GPU of each module in pools with Fabric=yes, and the modules in partitions of allocations. */
 static void find_modules(Planner *p) {
         const HostView *view = p->context;
 
@@ -100,7 +100,7 @@ static void find_modules(Planner *p) {
         }
 }
 
-/* Finds the free CPUs of the node, among those that the request permits. */
+/* Finds the free CPUs of the node that the request permits. */
 static void find_cpus(Planner *p, size_t node) {
         const HostView *view = p->context;
         const CpuSet *from = &p->request->cpus_from;
@@ -123,7 +123,7 @@ static void find_memory(Planner *p, uint64_t page_size) {
         p->page_size = page_size;
 }
 
-/* Finds the nodes that a guest can be on, and for each the node that gives memory. */
+/* Finds the nodes on which a guest can be, and the node that gives memory to each. */
 static void find_nodes(Planner *p) {
         const Inventory *inv = p->context->inventory;
         const CpuSet *from = cpuset_is_empty(&p->request->memory_from) ? NULL : &p->request->memory_from;
@@ -131,7 +131,7 @@ static void find_nodes(Planner *p) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
 
-                /* If the request names several memory nodes, none of them may be known to be near. */
+                /* memory < 0: the request names several memory nodes, and it is unknown which is near this node. */
                 if (inventory_cpu_node(inv, id) == id && (memory >= 0 || !from))
                         p->nodes[p->n_nodes++] = i;
                 p->memory_node[i] = memory >= 0 ? (size_t) memory : i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks the configuration against the ledger, and the ledger against the node. */
+/* Checks the configuration against the ledger, and the node against what the ledger promised. */
 
 #include "plan/promise.h"
 
@@ -9,7 +9,7 @@
 #include "model/vgpu.h"
 #include "util/strings.h"
 
-/* Returns the claimed PF. NULL: the claim is for another kind of device, or the PF is gone. */
+/* Returns the PF of the claim. NULL: the claimed device is no PF, or is missing. */
 static const PciDevice *claimed_pf(const Policy *p, const Claim *claim) {
         const PciDevice *dev = inventory_find(p->inventory, claim->address);
 
@@ -36,7 +36,7 @@ static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
                                 PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name, offer->place.file,
                                 offer->place.line, PCI_ADDRESS_STR(vf->address));
         }
-        /* A forced allocation may hold a display. The daemon creates no VFs on a display. */
+        /* A display may be allocated by force. The daemon creates no VFs on it, so there is no conflict. */
         if (!pool || pci_device_is_display(pf))
                 return VERDICT_NONE;
         return refuse(
@@ -59,7 +59,7 @@ bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevic
 
         if (!d || !d->pool || !allocation_device_is(d, dev))
                 return false;
-        /* While block_reason holds all devices back, the verdict does not show an exclusion. */
+        /* While block_reason holds, all devices have its verdict, which hides exclusions. */
         return !policy_pool(p, dev) || (!p->config->block_reason && policy_verdict(p, dev) == VERDICT_EXCLUDED);
 }
 
@@ -116,8 +116,8 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
                       PCI_ADDRESS_STR(dev->address), a->name, address, member->driver);
 }
 
-/* VFIO gives an IOMMU group to one user at a time, and only while no member is bound to a host driver
- * (drivers/iommu/iommu.c and drivers/vfio/group.c). */
+/* Checks that no other user has the IOMMU group of dev, and no member a host driver: VFIO gives a group to one user at
+ * a time, and only then (drivers/iommu/iommu.c and drivers/vfio/group.c). */
 static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(view->inventory, dev->iommu_group);
 
@@ -140,7 +140,7 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
         return VERDICT_NONE;
 }
 
-/* Checks whether the vGPU of d can be created or kept. A VF that is allocated as a whole must have no vGPU. */
+/* Checks that the vGPU of d exists or can be made. A VF that is allocated as a whole must not have a vGPU. */
 static Verdict check_vgpu(const Allocation *a, const AllocationDevice *d, const PciDevice *dev, Refusal *ret) {
         if (d->vgpu_type == 0 && dev->vgpu_type == 0)
                 return VERDICT_NONE;
@@ -182,15 +182,13 @@ static Verdict check_present(const HostView *view, const Allocation *a, const Al
         if (!allocation_device_is(d, dev))
                 return refuse_stranger(a, d, ret);
         *ret_dev = dev;
-        /* A mediated device has an IOMMU group of its own. */
+        /* A mediated device has its own IOMMU group, with no other member. */
         v = pci_device_is_slot(dev) ? VERDICT_NONE : check_group(view, a, dev, ret);
         return v == VERDICT_NONE ? check_vgpu(a, d, dev, ret) : v;
 }
 
-/*
- * Compares the attributes that the PF reports for the VF with the promised ones. A trusted VF's guest may change its
- * MAC address.
- */
+/* Checks that the VF has the promised attributes, by the report of its PF. The guest of a trusted VF may change its
+ * MAC. */
 static Verdict check_attributes(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const VfAttributes *report = view->vfs && d->is_vf ? vf_report_find(view->vfs, d->address) : NULL;
         VfAttributes promised = d->attributes, now;
@@ -276,7 +274,7 @@ static Verdict check_cpus(const HostView *view, const Allocation *a, Refusal *re
         CpuSet offline = a->cpus;
         _cleanup_free_ char *text = NULL;
 
-        /* Without CPUs in the inventory, the CPUs could not be read. */
+        /* No CPUs in the inventory: they could not be read, so nothing is known against the promise. */
         if (view->inventory->n_cpus == 0)
                 return VERDICT_NONE;
         for (size_t i = 0; i < view->inventory->n_cpus; i++)

@@ -26,7 +26,7 @@ static Verdict parse_general(const char *text, Request *r, bool *seen, Refusal *
         return VERDICT_NONE;
 }
 
-/* Parses "gpu:disk=node"; modifies text. */
+/* Parses one limit between two pools, "gpu:disk=node". Modifies text. */
 static Verdict parse_between(char *text, Request *r, Refusal *ret) {
         char *value = strchr(text, '='), *second = strchr(text, ':');
         _cleanup_free_ char *whole = strdup(text);

@@ -65,7 +65,7 @@ static void borrow_pool(Request *r, char *pool, unsigned count) {
         r->pools[r->n_pools++] = (RequestPool) { pool, count };
 }
 
-/* The result has room for all pools, because a service leaves the place of a pool. */
+/* A service that moves from pools to services frees a place in pools, so the pools of Via= have room. */
 Request request_for_hardware(const Request *r, const Config *config) {
         Request h = *r;
 
@@ -145,7 +145,7 @@ int request_add_attributes(Request *r, const char *slot, const VfAttributes *att
         return 0;
 }
 
-/* Slot 1 of pool "gpu1" and slot 11 of pool "gpu" need different names. */
+/* Returns true when slot names of the pool need a '_': slot 1 of "gpu1" and slot 11 of "gpu" would both be "gpu11". */
 static bool ends_in_digit(const char *name) {
         return *name && strchr("0123456789", name[strlen(name) - 1]);
 }
@@ -155,7 +155,7 @@ const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAM
         return buf;
 }
 
-/* request_for_hardware() takes the services from the configuration, so their names are valid. */
+/* Checks the numbers of slots. The names are valid: request_for_hardware() found them in the configuration. */
 static Verdict check_services(const Request *r, uint64_t *total, Refusal *ret) {
         for (size_t i = 0; i < r->n_services; i++) {
                 if (r->services[i].count == 0)
@@ -176,7 +176,7 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 const RequestPool *p = &r->pools[i];
 
-                /* The refusal does not quote the name, which may have any length and content. */
+                /* Do not quote the name: it may have any length and any characters. */
                 if (!pool_name_is_valid(p->pool))
                         return refuse_request(ret,
                                               "Name a pool of the configuration; 'passthroughctl pools' shows them.",
@@ -196,7 +196,7 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* check_devices() has checked the numbers of devices. */
+/* Checks the named devices. check_devices() has checked the counts. */
 static Verdict check_exact(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 unsigned n = 0;
@@ -292,11 +292,11 @@ static Verdict check_cells(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* The target of attributes: one slot of a pool, or all of them. */
+/* Which devices a RequestAttributes is for: one slot of a pool, or all slots. */
 typedef struct Target {
-        const RequestPool *pool; /* NULL: no pool or slot has this name */
-        unsigned first, n;       /* the first slot and the number of slots */
-        bool ambiguous;          /* a slot and another pool have this name */
+        const RequestPool *pool; /* NULL: the name is that of no pool and no slot */
+        unsigned first, n;       /* the first slot, and how many */
+        bool ambiguous;          /* the name is that of a slot and of another pool */
 } Target;
 
 static Target find_target(const Request *r, const char *name) {
@@ -334,9 +334,8 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
                               slots ?: "none", AND_MORE(n - MIN(n, SLOTS_NAMED_MAX)));
 }
 
-/*
- * Returns the first MAC or GUID that a and b share, or _VF_ATTRIBUTE_MAX. Node and port GUIDs share one number space.
- */
+/* Returns the first MAC or GUID that a and b have in common, or _VF_ATTRIBUTE_MAX. A node GUID and a port GUID can be
+ * in common, too. */
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
                 if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
@@ -373,7 +372,7 @@ static Verdict check_identity(const Request *r, const RequestAttributes *a, Refu
         return VERDICT_NONE;
 }
 
-/* check_devices() has checked the numbers of devices. */
+/* Checks the VF attributes. check_devices() has checked the counts. */
 static Verdict check_attributes(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
                 const RequestAttributes *a = &r->attributes[i];
@@ -408,7 +407,8 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         return VERDICT_NONE;
 }
 
-/* Refuses shared memory without a guest: the guest's CPUs decide the NUMA node of the memory. */
+/* Checks the shared memory. Without a guest's CPUs, nothing decides on which NUMA node it should be, so that is
+ * refused. */
 static Verdict check_regions(const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -427,8 +427,7 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
-/* Refuses upper case: Placement and Kubernetes write UUIDs in lower case, and comparisons must not depend on
- * spelling. */
+/* Refuses upper case. Placement and Kubernetes write UUIDs in lower case, and consumers are compared as text. */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
         return !consumer || text_is_uuid(consumer)
                        ? VERDICT_NONE
@@ -438,7 +437,7 @@ static Verdict check_consumer(const char *consumer, Refusal *ret) {
                                  "The consumer '%s' is not a UUID.", QUOTABLE(consumer));
 }
 
-/* Checks the members of the request that are not about hardware. */
+/* Checks who asks and what for: tag, token, consumer and lease. */
 static Verdict check_caller(const Request *r, Refusal *ret) {
         Verdict v = r->hold <= ALLOCATION_HOLD_MAX
                             ? VERDICT_NONE

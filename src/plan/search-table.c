@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Costs, vectors of counts, and tables of choices keyed by such vectors. */
+/* Costs, vectors of device counts, and tables that have the best choice for each vector. */
 
 #include "search-table.h"
 
 #include <assert.h>
 #include <errno.h>
 
-/* The cost of a tie that addresses decide, in comparisons of costs. */
+/* What a tie costs that the addresses of devices decide, in comparisons of costs. */
 #define TIE_WORK 8U
 
-/* The fixed cost of a merge, in comparisons of costs. */
+/* What a merge costs besides its comparisons, in comparisons of costs. */
 #define MERGE_WORK 48U
 
-#define TABLE_FIRST 4U /* entries allocated at first */
+#define TABLE_FIRST 4U /* entries of a new table */
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOTS_FIRST ((size_t) 64)
 #define SLOT_FREE   UINT16_MAX
@@ -39,8 +39,6 @@ Cost cost_off_node(Cost cost) {
         return cost >> shifts[COST_REMOTE];
 }
 
-/* --- vectors of counts --- */
-
 static uint64_t tally_one(TallyField field) {
         return 1ULL << 8 * field;
 }
@@ -49,7 +47,7 @@ unsigned state_get(const State *state, TallyField field) {
         return (state->tally >> 8 * field) & 0xff;
 }
 
-/* Returns the most devices of the larger side that share one device of the smaller side. */
+/* Returns how many devices of the larger side share a device of the smaller side, if they are distributed evenly. */
 static unsigned even_share(unsigned a, unsigned b) {
         assert(a > 0 && b > 0);
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
@@ -146,8 +144,6 @@ uint64_t space_least(const Space *s, const unsigned *others) {
         return least;
 }
 
-/* --- tables --- */
-
 void search_scratch_done(SearchScratch *s) {
         free(s->slots);
         *s = (SearchScratch) { 0 };
@@ -185,7 +181,7 @@ bool search_table_is_empty(const Table *t) {
         return t->n == 1 && t->entries[0].n == 0;
 }
 
-/* Makes room for one more entry. */
+/* Reserves room for one more entry. 0 or -ENOMEM. */
 static int table_reserve(Table *t) {
         Entry *more;
 
@@ -223,7 +219,7 @@ void search_table_drop_first(Table *t) {
         t->entries[0] = t->entries[--t->n];
 }
 
-/* Returns whether a is first by the addresses of its devices. Both have the same number of devices, ascending. */
+/* Returns whether the devices of a have the lower addresses. Both have as many devices, in ascending order. */
 static bool picks_before(const Entry *a, const Entry *b) {
         for (unsigned i = 0; i < a->n; i++)
                 if (a->picks[i] != b->picks[i])
@@ -244,7 +240,9 @@ const Entry *search_table_best(const Space *s, const Table *t) {
         return best;
 }
 
-/* Returns whether the union of a and b precedes have, without writing it. a and b have no device in common. */
+/*
+ * Returns whether the devices of a and b together have lower addresses than those of have. a and b have none in common.
+ */
 static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
         for (unsigned i = 0, j = 0, n = 0; n < have->n; n++) {
                 uint32_t next = j == b->n || (i < a->n && a->picks[i] < b->picks[j]) ? a->picks[i++] : b->picks[j++];
@@ -276,11 +274,11 @@ typedef struct Merge {
         uint64_t least;
         Cost most;
         Table *sum;
-        size_t mask; /* for indices of the slots in use */
+        size_t mask; /* number of cleared slots, a power of 2, less one */
         unsigned ties;
 } Merge;
 
-/* Clears the slots. At most half of them are used after the merge. */
+/* Clears enough slots for `pairs` entries: at most half of the slots will be in use. 0 or -ENOMEM. */
 static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         size_t n = SLOTS_FIRST;
 
@@ -299,10 +297,10 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         return 0;
 }
 
-/* Returns the slot for the sum of two states, in use or free. */
+/* Returns the slot of the sum of two states, or the free slot where it belongs. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        /* The product's uppermost bits depend on all bits of both sums. */
+        /* The uppermost bits of the product depend on all bits of both sums. */
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
@@ -314,7 +312,8 @@ static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         }
 }
 
-/* Adds the sum of an entry of a and one of b, whose counts the caller has checked. */
+/* Enters the sum of e and f, whose counts the caller has checked, if it beats the entry of that state. 0 or a negative
+ * errno. */
 static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         uint16_t *slot = find_slot(m, &e->state, &f->state);
         Cost cost = e->cost + f->cost;

@@ -20,7 +20,7 @@ typedef enum CostField {
         COST_VF_LOAD,
         COST_LEFT_OVER,
         COST_HELD,
-        COST_GPUS, /* twice the distance: each pair is counted from both ends */
+        COST_GPUS, /* twice the distances between GPUs, because each pair is counted at both GPUs */
         COST_NIC_OFF,
         COST_PAIRS,
         COST_REMOTE,
@@ -30,18 +30,19 @@ typedef enum CostField {
 
 Cost cost_of(CostField field, uint64_t value);
 unsigned cost_get(Cost cost, CostField field);
-/* Returns COST_OFF and COST_REMOTE alone. The results can be compared. */
+/* Returns COST_OFF and COST_REMOTE of a cost, without the other fields. Compare the results as they are. */
 Cost cost_off_node(Cost cost);
 
-/* The largest count that leaves the uppermost bit of its byte clear, and the uppermost bits of all bytes. */
+/* COUNT_MAX is the largest count that leaves the uppermost bit of its byte clear. COUNT_GUARDS are these bits of all
+ * bytes. */
 #define COUNT_MAX    0x7fU
 #define COUNT_GUARDS 0x8080808080808080ULL
 
-/* The counts of a choice, which add up over subtrees. */
+/* What a choice has, in numbers that can be added to those of another choice. */
 typedef struct State {
-        uint64_t counts; /* devices by pool, a byte each */
-        uint64_t vfs;    /* VFs by pool, a byte each, for pools with both VFs and whole devices */
-        uint64_t tally;  /* a byte for each TallyField, enough for all devices of a request */
+        uint64_t counts; /* devices by pool, one byte each */
+        uint64_t vfs;    /* VFs by pool, one byte each; only of pools that have whole devices, too */
+        uint64_t tally;  /* one byte for each TallyField */
 } State;
 
 typedef enum TallyField {
@@ -55,13 +56,15 @@ typedef enum TallyField {
 unsigned state_get(const State *state, TallyField field);
 
 typedef struct Space {
-        State one[REQUEST_POOLS_MAX][2]; /* the state of one device of the pool; [1]: a VF */
-        uint64_t bias;       /* two choices fit together if counts + counts + bias sets no bit of COUNT_GUARDS */
-        unsigned devices;    /* of the whole request */
-        unsigned gpus, nics; /* number of GPUs and NICs among them, for the GPU-NIC pairs */
-        unsigned share; /* most devices of the larger side (GPUs or NICs) per device of the smaller side; 0: no pairs */
+        State one[REQUEST_POOLS_MAX][2]; /* what one device of the pool adds to a State; [1]: a VF */
+        uint64_t bias;       /* the counts of two choices stay within the request if their sum + bias sets no bit of
+                                COUNT_GUARDS */
+        unsigned devices;    /* number of devices that the request wants */
+        unsigned gpus, nics; /* GPUs and NICs of the request */
+        unsigned share; /* how many devices of the larger side (GPUs or NICs) share one of the smaller side; 0: no pairs
+                         */
         unsigned pairs;
-        uint64_t vgpus; /* bytes of State.counts for pools with VgpuType= */
+        uint64_t vgpus; /* mask of the bytes in State.counts of pools with VgpuType= */
         size_t n_pools;
         struct {
                 unsigned wanted;
@@ -71,52 +74,51 @@ typedef struct Space {
 
 void space_init(Space *s, const SearchPool *pools, size_t n_pools);
 
-/* Returns the number of devices of the larger side, GPUs or NICs, without a partner among the devices of the state. */
+/* Returns how many devices of the larger side (GPUs or NICs) in the state have no partner in the state. */
 unsigned space_unpaired(const Space *s, const State *state);
-/* Returns the number of pairs of a GPU in the state and a GPU of the request outside of the state. */
+/* Returns how many pairs there are of a GPU in the state and a GPU that the request wants besides. */
 unsigned space_gpus_elsewhere(const Space *s, const State *state);
-/* Returns whether the devices of the state, without partners from elsewhere, satisfy the limit between two pools. */
+/* Returns whether the devices in the state satisfy the limit between two pools without partners from elsewhere. */
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
-/* Returns whether the state has vGPUs of two pools. */
+/* Returns whether the state has vGPUs of two pools, and so of two types. */
 bool space_mixes_vgpus(const Space *s, const State *state);
-/* Returns the smallest useful counts of a choice when others[p] further devices of each pool p are available
- * elsewhere. */
+/* Returns the smallest counts that a choice needs, if others[p] more devices of each pool p can be added to it. */
 uint64_t space_least(const Space *s, const unsigned *others);
 
-/* Buffers for one merge at a time. The next merge reuses them. */
+/* Buffers of a merge, which the next merge uses again. */
 typedef struct SearchScratch {
-        uint16_t *slots; /* hash table from a state to the index of its entry in sum */
+        uint16_t *slots; /* hash table: the index of a state's entry in the sum */
         size_t n_slots;
 } SearchScratch;
 
 void search_scratch_done(SearchScratch *s);
 
-/* The best choice of a state. */
+/* The best choice of all with this state. */
 typedef struct Entry {
         Cost cost;
-        State state; /* unique in the table, except for the tally */
+        State state; /* no other entry has it, but for the tally */
         unsigned n;
         uint32_t picks[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
 } Entry;
 
 typedef struct Table {
-        struct Table *next; /* next unused table */
-        Entry *entries;     /* unordered */
+        struct Table *next; /* next table to be recycled */
+        Entry *entries;     /* in no order */
         size_t n, allocated;
 } Table;
 
-/* Returns a table with only the empty choice. NULL: out of memory. */
+/* Returns a table whose only entry is the empty choice. NULL: out of memory. */
 Table *search_table_new(void);
 Table *search_table_free(Table *t);
 void search_table_reset(Table *t);
-/* Returns whether the table contains only the empty choice. */
+/* Returns whether the only entry is the empty choice. */
 bool search_table_is_empty(const Table *t);
 
-/* Adds a choice: device, and the devices of the last entry, which have lower addresses. Returns 0 or -ENOMEM. */
+/* Adds the choice of the last entry plus device, which has a higher address. 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
-/* Removes the first choice, which is the empty one. */
+/* Removes the empty choice, so that each choice has a device. */
 void search_table_drop_first(Table *t);
-/* Returns the best complete choice, or NULL. */
+/* Returns the best choice with all devices of the request, or NULL. */
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the leaves from the free devices, and the levels of the tree below a switch. */
+/* Makes the leaves of the search's tree, which are free devices, and its levels below a switch. */
 
 #include "search-tree.h"
 
@@ -8,26 +8,26 @@
 #define NONE    UINT32_MAX
 #define SEVERAL (UINT32_MAX - 1)
 
-/* A VF, and the number of leaves among its interchangeable VFs. A family is the VFs of one PF. */
+/* VFs of one family that differ only in their addresses. A family is the VFs of one PF. */
 typedef struct Kin {
-        Leaf *first; /* NULL: no leaf yet */
+        Leaf *first; /* the VF with the lowest address; NULL: none yet */
         unsigned n;
-        uint32_t next; /* inventory index of the next Kin's first VF in the family, or 0 */
+        uint32_t next; /* inventory index, into VfFamily.kin, of the family's next Kin; 0: none */
 } Kin;
 
 /*
- * Facts about the free devices, for making the leaves. The arrays are indexed by inventory index, group_free and
- * group_level by group index.
+ * Facts about the free devices. Arrays are indexed by inventory index, but group_free and group_level by group index.
  */
 typedef struct VfFamily {
         const HostView *context;
         const bool *is_free, *is_required;
-        uint32_t *family;       /* the PF of a VF; any other device: itself */
-        uint32_t *family_group; /* group of all free devices of a family, or NONE or SEVERAL */
-        uint32_t *group;        /* group index, or NONE */
-        uint32_t *group_free;   /* number of free devices in the group */
-        uint32_t *vfs_free;     /* number of free VFs in the family */
-        Kin *kin;               /* kinds of interchangeable VFs of a family, by family */
+        uint32_t *family; /* index of the family: the PF of a VF; any other device is its own family */
+        uint32_t
+                *family_group; /* the group of all free devices of the family; NONE: no group; SEVERAL: not one group */
+        uint32_t *group;       /* group index, or NONE */
+        uint32_t *group_free;  /* free devices in the group */
+        uint32_t *vfs_free;    /* free VFs in the family */
+        Kin *kin;              /* by family: a list of its Kins */
         Level *group_level;
 } VfFamily;
 
@@ -41,8 +41,8 @@ static void vf_family_done(VfFamily *k) {
         free(k->group_level);
 }
 
-/* Returns the family of a device. A VF whose PF is not in the inventory is its own family. last: a device looked up
- * before, which saves a search for the same PF. */
+/* Returns the family of a device: of a VF whose PF is not in the inventory, the VF itself. last: a device looked up
+ * before, which may have the same PF. */
 static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
         const Inventory *inv = k->context->inventory;
         const PciDevice *dev = &inv->devices[device], *other = &inv->devices[last], *pf;
@@ -168,14 +168,14 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* Returns whether two VFs of one family differ only in their addresses. Each is the only free device of its group. */
+/* Returns whether the VF is interchangeable with those of kin. The caller has checked that it is alone in its group. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
 
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* Returns the Kin of a VF. first is NULL in a new Kin. Returns NULL if another device of the VF's group is free. */
+/* Returns the Kin of a VF, whose first is NULL if it is new. NULL: another device of the VF's group is free, too. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
@@ -189,7 +189,8 @@ static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         return kin;
 }
 
-/* A device outside the request's pools becomes a leaf, because Score.left_over counts it. VFs do not count there. */
+/* Makes a leaf of the device. False: it needs none, as a VF outside the request's pools, or one of enough
+ * interchangeable VFs. Physical devices outside the pools are leaves, because Score.left_over counts them. */
 static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);

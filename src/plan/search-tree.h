@@ -5,30 +5,31 @@
 
 #include "search.h"
 
-/* The levels of the tree, from the leaves up. */
+/* The levels of the tree, from the leaves up. Their places are: */
 typedef enum Level {
-        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group, or interchangeable VFs, each alone in its group */
+        LEVEL_GROUP, /* VFs of one PF in one IOMMU group; or interchangeable VFs, each the only free device of its group
+                      */
         LEVEL_FAMILY,  /* VFs of one PF, or one device that is no VF */
         LEVEL_CLUSTER, /* complete families in one IOMMU group */
-        LEVEL_SWITCH,  /* DISTANCE_PIX; the further levels are the distances up to DISTANCE_NODE */
+        LEVEL_SWITCH,  /* a switch (DISTANCE_PIX); the levels above are the distances up to DISTANCE_NODE */
         LEVEL_ALL = LEVEL_SWITCH + DISTANCE_SYS,
 } Level;
 
-/* A free device of a pool of the request, or one that counts only in Score.left_over. */
+/* A free device that a pool of the request has, or that only counts in Score.left_over. */
 typedef struct Leaf {
-        uint32_t at[LEVEL_ALL]; /* by level: leaves with equal numbers from a level up are in one place */
+        uint32_t at[LEVEL_ALL]; /* by level, the number of the leaf's place */
         uint32_t device;        /* inventory index */
         bool is_wanted;         /* a pool of the request has the device */
         bool is_fabric;         /* the pool has Fabric=yes: search_narrow() sets is_wanted */
         uint8_t pool;           /* index of the pool */
-        Level group_level;      /* level where held members of its group are counted; LEVEL_ALL: at each device */
-        uint32_t group_free;    /* number of free devices in its group */
-        unsigned load;          /* number of VFs in use on its PF */
-        unsigned spare;         /* number of free VFs of its PF */
-        unsigned more;          /* number of further interchangeable VFs of its PF, which are no leaves */
-        uint8_t node;           /* search_node() */
+        Level group_level;   /* where devices of its group that would be held are counted; LEVEL_ALL: at each device */
+        uint32_t group_free; /* free devices in its IOMMU group */
+        unsigned load;       /* VFs of its PF that are in use */
+        unsigned spare;      /* VFs of its PF that are free */
+        unsigned more;       /* further VFs that are interchangeable with this one and have no leaf */
+        uint8_t node;        /* NUMA node, by search_node() */
         bool is_vf;
-        bool is_required; /* each choice has the device */
+        bool is_required; /* the request names the device, so each choice has it */
 } Leaf;
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the best choice by dynamic programming over the tree of candidates, in walks with different limits. */
+/* Finds the best devices by dynamic programming over the tree of candidates. A walk over the tree has fixed limits. */
 
 #include "search.h"
 
@@ -15,13 +15,13 @@ struct Search {
         Leaf *leaves;
         size_t n_leaves;
         Table *spare;
-        /* Members of the current walk: */
+        /* Of the current walk: */
         const SearchTask *task;
-        Distance worst;                           /* limit for GPU-NIC pairs */
-        Cost most;                                /* limit for devices off the nodes, as cost_off_node() */
-        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* largest affinity of a candidate */
-        unsigned have[REQUEST_POOLS_MAX];         /* number of candidates */
-        unsigned others[REQUEST_POOLS_MAX];       /* number of candidates that the walk has not reached yet */
+        Distance worst;                           /* the largest distance of a GPU-NIC pair */
+        Cost most;                                /* the most devices off the nodes, in the form of cost_off_node() */
+        NodeAffinity farthest[REQUEST_POOLS_MAX]; /* by pool: the largest affinity that a candidate may have */
+        unsigned have[REQUEST_POOLS_MAX];         /* by pool: number of candidates */
+        unsigned others[REQUEST_POOLS_MAX];       /* by pool: number of candidates that the walk has not reached yet */
         uint64_t *work;
 };
 
@@ -79,7 +79,8 @@ Search *search_free(Search *s) {
         return NULL;
 }
 
-/* Returns a recycled or new table: tables are large, and few are in use at a time. NULL: out of memory. */
+/* Returns a table with the empty choice, recycled if possible: tables are large, and few are in use at a time. NULL:
+ * out of memory. */
 static Table *take_table(Search *s) {
         Table *t = s->spare;
 
@@ -105,8 +106,8 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* Adds one device. Costs that are shared with other devices are added at higher levels. Returns -ENOENT if a required
- * device is no candidate. */
+/* Adds the leaf's device to the choices of t, with the costs that do not depend on other devices. -ENOENT: the device
+ * is required, but no candidate. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         int absent = leaf->is_required ? -ENOENT : 0, r;
         NodeAffinity affinity = leaf_affinity(s, leaf);
@@ -125,7 +126,7 @@ static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         return r;
 }
 
-/* Returns the cost of VFs on one PF together. */
+/* Returns the cost that the VFs of one PF have together. */
 static Cost family_cost(const Entry *e, const Leaf *leaf) {
         uint64_t spread = state_get(&e->state, TALLY_SPREAD_VFS), packed = state_get(&e->state, TALLY_PACKED_VFS);
         Cost cost = cost_of(COST_VF_LOAD, spread * leaf->load + spread * (spread - 1) / 2 + spread * packed);
@@ -133,10 +134,8 @@ static Cost family_cost(const Entry *e, const Leaf *leaf) {
         return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
 }
 
-/*
- * Adds the cost of devices of one group, or of one PF, together. Drops choices with vGPUs of two pools: a GPU may not
- * have two types at once.
- */
+/* Adds the costs that devices of one group, or of one PF, have together. Drops choices with vGPUs of two pools: a GPU
+ * may not be able to have two types at once. */
 static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
         size_t kept = 0;
 
@@ -164,10 +163,8 @@ static unsigned count_physical(const Leaf *leaves, size_t n) {
         return count;
 }
 
-/*
- * Checks the limits that equal the level of this place: devices within the place are as near as that, and all others
- * are farther away.
- */
+/* Returns whether the choice satisfies the limits that equal the level of this place: partners from elsewhere would be
+ * farther away. */
 static bool is_allowed(const Search *s, Distance level, const Entry *e) {
         if (level == s->worst && space_unpaired(&s->space, &e->state) > 0)
                 return false;
@@ -204,7 +201,7 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
         t->n = kept;
 }
 
-/* Returns whether two leaves differ only in their addresses. Of such leaves, the first ones suffice. */
+/* Returns whether two leaves differ only in their addresses. Such leaves are taken in the order of their addresses. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && !a->is_required && !b->is_required && a->pool == b->pool &&
                a->is_vf == b->is_vf && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
@@ -213,7 +210,8 @@ static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
 
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
-/* Sets *t to the combinations of *t and part. Drops combinations that the candidates elsewhere cannot complete. */
+/* Merges part into *t: each choice of one with each choice of the other. Drops a sum if the candidates elsewhere cannot
+ * complete it. */
 static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         unsigned elsewhere[REQUEST_POOLS_MAX];
         Table *sum;
@@ -240,19 +238,19 @@ static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         return r == 0 && sum->n == 0 ? -ENOENT : r;
 }
 
-/* Counts the leaf as reached, with the VFs that it represents. */
+/* Subtracts the leaf, and the VFs that it stands for, from the candidates that are left. */
 static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* Returns the number of interchangeable single devices right before this leaf. */
+/* Returns how many leaves right before this one differ from it only in their addresses. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }
 
-/* Solves the parts of a place, one level below, and merges each part into *t. */
+/* Solves the parts of a place, which are the places one level below, and merges them into *t. */
 static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
-        unsigned before[REQUEST_POOLS_MAX]; /* candidates that the walk reached earlier */
+        unsigned before[REQUEST_POOLS_MAX]; /* by pool: candidates that the walk reached before this place */
         size_t alike = 0;
         bool single = false;
         int r = 0;
@@ -273,7 +271,8 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                                 return -ENOENT;
                         if (!is_candidate(s, leaf))
                                 continue;
-                        /* Only within a switch: above it, interchangeable devices differ in their places. */
+                        /* Skip this leaf: as many like it as wanted are solved. Above a switch such leaves are in
+                         * different places. */
                         if (level <= LEVEL_SWITCH && alike >= s->space.pools[leaf->pool].wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
@@ -296,7 +295,7 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r;
 }
 
-/* Solves VFs that differ only in their addresses. Takes as many of the first ones as wanted. */
+/* Solves a place of VFs that differ only in their addresses: takes the first ones, as many as wanted. */
 static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         int r = 0;
 
@@ -308,10 +307,8 @@ static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         return r;
 }
 
-/*
- * Solves the place that leaves[0..n) share at the level. *t is empty, and may be replaced by another table. Returns
- * -ENOENT if there is no choice.
- */
+/* Fills *t with the best choices among the leaves of one place, and closes it. *t holds the empty choice, and may be
+ * replaced. -ENOENT: there is no choice. */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
         int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);
@@ -323,15 +320,13 @@ static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Tab
         return r == 0 && (*t)->n == 0 ? -ENOENT : r;
 }
 
-/* Returns the lower bound of devices off the nodes, as cost_off_node() does. */
+/* Returns the lower bound of devices off the nodes, in the form of cost_off_node(). */
 static Cost least_off_node(const SearchTask *task) {
         return cost_off_node(cost_of(COST_OFF, task->off) | cost_of(COST_REMOTE, task->remote));
 }
 
-/*
- * Sets the candidates. With at_least, only choices at the lower bound count: devices farther off the nodes than a pool
- * needs are no candidates. A GPU's NIC may be on any node.
- */
+/* Sets which devices are candidates. at_least: the choice must be at the lower bound of devices off the nodes, so a
+ * pool gets candidates off the nodes only if it has too few on them. NICs of GPUs may be on any node. */
 static void set_candidates(Search *s, bool at_least) {
         for (size_t p = 0; p < s->space.n_pools; p++) {
                 const unsigned *have = s->task->have[p];
@@ -346,7 +341,7 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
-/* Finds the best complete choice whose pairs are within worst, and that has at most most devices off the nodes. */
+/* Finds the best choice with all devices whose pairs are within `worst`, with at most `most` devices off the nodes. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         const Entry *best;
         Table *t;
@@ -381,7 +376,7 @@ static void entry_score(const Search *s, const Entry *e, Distance worst, Picks *
         ret->score.vf_left = cost_get(e->cost, COST_VF_LEFT);
 }
 
-/* Finds the smallest distance of pairs for which there is a choice. */
+/* Finds the best choice with the smallest possible distance of its farthest pair. */
 static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret) {
         Distance worst = s->space.pairs > 0 ? DISTANCE_PIX : s->task->limit;
         int r = solve(s, worst, most, ret);

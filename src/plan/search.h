@@ -17,18 +17,18 @@
 
 #include "plan/plan.h"
 
-/* The most choices kept for one place, each the best one of a vector of counts. */
+/* The most choices for one place. Each is the best one for its vector of counts. */
 #define SEARCH_CHOICES_MAX 32768U
 
-/* The relation between a device's NUMA node and the nodes of the guest. */
+/* Where a device is, relative to the NUMA nodes of the guest. */
 typedef enum NodeAffinity {
-        NODE_AFFINITY_REFUSED, /* the NUMA policy does not allow these devices */
+        NODE_AFFINITY_REFUSED, /* on a node that the NUMA policy does not allow */
         NODE_AFFINITY_LOCAL,
-        NODE_AFFINITY_UNKNOWN, /* the node is unknown; counts as off the nodes */
-        NODE_AFFINITY_REMOTE,  /* the device is on another node */
+        NODE_AFFINITY_UNKNOWN, /* the node is unknown; counts as off the guest's nodes */
+        NODE_AFFINITY_REMOTE,  /* on another node */
 } NodeAffinity;
 
-/* Returns the node of a device: the index of its inventory_cpu_node(). */
+/* Returns the index of inventory_cpu_node() of the device, or SEARCH_NODE_UNKNOWN. */
 #define SEARCH_NODE_UNKNOWN INVENTORY_NODES_MAX
 #define SEARCH_NODES_MAX    (INVENTORY_NODES_MAX + 1U)
 size_t search_node(const Inventory *inv, const PciDevice *dev);
@@ -36,44 +36,44 @@ size_t search_node(const Inventory *inv, const PciDevice *dev);
 typedef struct SearchPool {
         const Pool *pool;
         unsigned wanted;
-        bool is_gpu, is_nic;       /* kind of its first free device */
-        bool is_gpu_nic;           /* a NIC pool of a request that has GPUs */
-        bool has_vfs, has_devices; /* free devices of the pool that are VFs, or are not */
+        bool is_gpu, is_nic;       /* the pool's first free device is a GPU, or a NIC */
+        bool is_gpu_nic;           /* a pool of NICs, and the request has GPUs */
+        bool has_vfs, has_devices; /* the pool has free VFs, or other free devices */
 } SearchPool;
 
-/* The tree of one request. It serves all sets of NUMA nodes. */
+/* The tree for the devices of one request. It serves searches for any set of NUMA nodes. */
 typedef struct Search Search;
 
-/* is_free and is_required are indexed by inventory index and borrowed only for the call. Required devices must be free.
- * Each choice has all of them. Returns 0 or -ENOMEM. */
+/* Makes the tree. is_free and is_required, by inventory index, are borrowed for the call. Each choice has all required
+ * devices, which must be free. 0 or -ENOMEM. */
 int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
                const bool *is_required, Search **ret);
 Search *search_free(Search *s);
-/* Changes the counts. The pools must be those of search_new(), with the same or smaller counts. */
+/* Sets new counts, none higher than before. The pools must be those of search_new(), in the same order. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
 
-/* Removes all other candidates from pools with Fabric=yes. devices: inventory indices. */
+/* Leaves only these devices, as inventory indices, as candidates of pools with Fabric=yes. */
 void search_narrow(Search *s, const uint32_t *devices, size_t n);
 
-/* A RequestLimit whose pools are indices. */
+/* A RequestLimit with indices in place of the names of pools. */
 typedef struct SearchLimit {
         size_t pools[2];
         Distance limit;
 } SearchLimit;
 
 typedef struct SearchTask {
-        uint8_t affinity[REQUEST_POOLS_MAX][SEARCH_NODES_MAX];      /* NodeAffinity, by pool of the request */
-        unsigned have[REQUEST_POOLS_MAX][NODE_AFFINITY_REMOTE + 1]; /* candidates of the pool by NodeAffinity */
+        uint8_t affinity[REQUEST_POOLS_MAX][SEARCH_NODES_MAX];      /* NodeAffinity by pool and search_node() */
+        unsigned have[REQUEST_POOLS_MAX][NODE_AFFINITY_REMOTE + 1]; /* number of candidates by pool and NodeAffinity */
         Distance limit;                                             /* the largest distance of a GPU-NIC pair */
         SearchLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
-        unsigned off, remote; /* the lower bounds for Score.off_node and Score.remote */
+        unsigned off, remote; /* lower bounds for Score.off_node and Score.remote */
 } SearchTask;
 
 typedef struct Picks {
         uint32_t devices[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
         size_t n;
-        Score score; /* members that depend on devices; the others are 0 */
+        Score score; /* only the members that depend on devices; the others are 0 */
 } Picks;
 
 /*
@@ -82,5 +82,6 @@ typedef struct Picks {
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 
-/* Returns whether a set of devices satisfies the counts and the limits: 0, -ENOENT, -ENOMEM or -E2BIG. */
+/* Returns 0 if any set of devices satisfies the counts and the limits; or -ENOENT, -ENOMEM or -E2BIG as
+ * search_devices(). */
 int search_is_feasible(Search *s, const SearchTask *task, uint64_t *work);

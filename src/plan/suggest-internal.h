@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The suggestion that suggest.c makes and suggest-text.c writes. */
+/* What suggest.c chooses and suggest-text.c writes. */
 
 #include "config/policy.h"
 
@@ -12,23 +12,23 @@ typedef enum ChoiceKind {
         _CHOICE_KIND_MAX,
 } ChoiceKind;
 
-/* Devices of one model in one pool. */
+/* A pool of the suggestion: devices of one model. */
 typedef struct Choice {
         ChoiceKind kind;
-        bool of_vfs; /* the pool has VFs of these PFs: for all NICs, and for GPUs with VFs */
+        bool of_vfs; /* the pool has the VFs of these devices: of NICs always, of GPUs if they have VFs */
         uint16_t vendor, device;
-        uint16_t base_class; /* class and subclass */
+        uint16_t base_class; /* PCI class and subclass */
         PciType type;
         PciAddress *devices;
         size_t n;
         char pool[POOL_NAME_MAX + 1];
-        bool by_id;                 /* the ID of the devices, or of their VFs, matches no other devices */
-        unsigned virtual_functions; /* 0: another program creates them */
+        bool by_id;                 /* Match= may use the ID of the devices or VFs: no other device has it */
+        unsigned virtual_functions; /* VirtualFunctions=; 0: another program creates them */
 } Choice;
 
-/* Devices of one vendor and class that are left out for one reason. */
+/* Devices of one vendor and class that the suggestion leaves out for the same reason. */
 typedef struct Omission {
-        char *why; /* sentences */
+        char *why; /* the reason, as sentences */
         PciAddress *devices;
         size_t n;
 } Omission;
@@ -39,11 +39,11 @@ typedef struct Suggestion {
         Omission *omissions;
         size_t n_omissions;
         CpuSet housekeeping;
-        const char *housekeeping_why; /* a sentence */
+        const char *housekeeping_why; /* why these CPUs, as a sentence */
 } Suggestion;
 
-/* Writes the file. policy: the policy of the suggested sections, whose verdicts become comments; NULL: no comments.
- * Returns NULL when out of memory. */
+/* Formats the configuration. policy, made of the suggested sections, tells which devices could not be allocated:
+ * comments say so; NULL: no such comments. NULL when out of memory. */
 char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *policy);
-/* Returns the line "HousekeepingCpus=...", or NULL when the set is empty or when out of memory. The caller frees. */
+/* Formats "HousekeepingCpus=...". NULL when the set is empty or out of memory. The caller frees. */
 char *suggestion_cpus(const CpuSet *cpus);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Writes a suggested configuration as text. */
+/* Formats a suggested configuration as text. */
 
 #include <stdio.h>
 
@@ -7,8 +7,8 @@
 #include "suggest-internal.h"
 #include "util/strings.h"
 
-#define WIDTH         78U /* of a comment's text, without "# " */
-#define ADDRESSES_MAX 64U /* the most that a comment names */
+#define WIDTH         78U /* of a line of a comment after its "# " */
+#define ADDRESSES_MAX 64U /* the most devices that a comment names */
 
 typedef struct Text {
         char *text;
@@ -21,14 +21,14 @@ static _printf_(2, 3) void add(Text *t, const char *format, ...) {
         t->failed |= !line || string_append(&t->text, "", "%s", line) < 0;
 }
 
-/* Replaces newlines in a name, which would end the comment. */
+/* Replaces newlines: they would end the comment. */
 static void sanitize(char *text) {
         for (; *text; text++)
                 if ((unsigned char) *text < ' ')
                         *text = '?';
 }
 
-/* Adds a paragraph of lines that begin with "# ", wrapped at WIDTH. Further lines of an item ("- ") are indented. */
+/* Adds a paragraph of comment lines, wrapped at WIDTH. In an item ("- ") further lines are indented. */
 static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
         _cleanup_free_ char *text = FORMAT_ARGUMENTS(format);
         const char *rest, *indent = "";
@@ -52,7 +52,7 @@ static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
         }
 }
 
-/* Formats "0000:01:00.0 0000:02:00.0 and 3 others". Returns NULL when out of memory. */
+/* Formats a list of devices: "0000:01:00.0 0000:02:00.0 and 3 others". NULL when out of memory. */
 static char *list_addresses(const PciAddress *devices, size_t n) {
         char *text = NULL;
 
@@ -64,7 +64,8 @@ static char *list_addresses(const PciAddress *devices, size_t n) {
         return text;
 }
 
-/* Formats "NVIDIA Corporation GH100 [H100] (10de:2330)". A name that contains the ids is unchanged. */
+/* Formats the name and ids of a model: "NVIDIA Corporation GH100 [H100] (10de:2330)". A name that has the ids already
+ * is not changed. */
 static char *describe_model(const PciDevice *dev) {
         char id[16];
 
@@ -80,7 +81,7 @@ static bool has_device(const Choice *c, const PciDevice *dev) {
         return vf == c->of_vfs && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
 }
 
-/* Writes which devices of the pool cannot be allocated for this reason. */
+/* Adds a comment if devices of the pool have this verdict: which ones, and why they cannot be allocated. */
 static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdict verdict) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -99,7 +100,7 @@ static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdic
                 why.message ?: "", why.remedy ?: "");
 }
 
-/* Writes the first device of the pool that a release cannot reset. */
+/* Adds a comment if a release cannot reset a device of the pool: the first such device, and why. */
 static void write_reset(Text *t, const Policy *policy, const Choice *c) {
         const Inventory *inv = policy->inventory;
 

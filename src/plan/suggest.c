@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Chooses devices and pools for a suggested configuration, and CPUs for the host. */
+/* Chooses the pools of a suggested configuration, and the CPUs of the host. */
 
 #include "plan/suggest.h"
 
@@ -14,12 +14,12 @@
 
 #define CLASS_DISPLAY 0x03
 #define CLASS_NVME    0x0108
-#define CLASS_BRIDGE  0x0680 /* class of an NVSwitch */
+#define CLASS_BRIDGE  0x0680 /* PCI class and subclass of an NVSwitch */
 #define CLASS_IB      0x0207
 
-/* The number of VFs on each PF: enough for small guests, and small enough for the memory windows of most firmware. */
+/* VFs on each PF: enough for small guests, few enough for the memory windows of most firmware. */
 #define VFS_MAX    8U
-#define MODELS_MAX 32U /* the most pools of a kind */
+#define MODELS_MAX 32U /* the most pools of one kind: GPUs, accelerators or NICs */
 #define SLUG_MAX   32U
 
 static void suggestion_done(Suggestion *s) {
@@ -51,7 +51,7 @@ static int leave_out(Suggestion *s, const PciDevice *dev, const char *why) {
         return pci_address_append(&o->devices, &o->n, dev->address);
 }
 
-/* Returns whether the GPU's VFs are for vGPUs. VFs of AMD and Intel are GPUs themselves. */
+/* Returns whether the VFs of the GPU are for vGPUs. VFs of AMD and Intel GPUs are GPUs themselves. */
 static bool has_vgpus(const Inventory *inv, const PciDevice *gpu) {
         for (size_t i = 0; i < gpu->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(inv, gpu->vfs[i]);
@@ -62,7 +62,7 @@ static bool has_vgpus(const Inventory *inv, const PciDevice *gpu) {
         return false;
 }
 
-/* Explains why the host keeps an accelerator. NULL: the accelerator is offered. */
+/* Returns a sentence: why the host keeps the accelerator. NULL: a pool offers it. */
 static const char *why_not_accelerator(const Inventory *inv, const PciDevice *dev) {
         if (pci_device_is_display(dev))
                 return "It is the display of the host. 'allocate --force' gives it to a guest if a pool has it.";
@@ -156,7 +156,8 @@ static int consider(Suggestion *s, const Inventory *inv, const PciDevice *dev) {
         return choose(s, dev, nic ? CHOICE_NIC : pci_device_is_gpu(dev) ? CHOICE_GPU : CHOICE_ACCELERATOR);
 }
 
-/* Appends whole words of a model's name, or only of its part in brackets: "tesla-v100-sxm3-32gb". */
+/* Appends a model's name in lower case, as far as whole words fit; if it has a part in brackets, only that:
+ * "tesla-v100-sxm3-32gb". */
 static void append_slug(const char *name, char *pool, size_t size) {
         const char *bracket = name ? strrchr(name, '[') : NULL, *c = bracket ? bracket + 1 : name ?: "";
         size_t n = strlen(pool);
@@ -169,7 +170,7 @@ static void append_slug(const char *name, char *pool, size_t size) {
                 else if (pool[n - 1] != '-')
                         pool[n++] = '-';
         }
-        /* Removes a truncated word. */
+        /* The name did not fit: remove its last, truncated word. */
         while (*c && *c != ']' && pool[n - 1] != '-')
                 n--;
         while (pool[n - 1] == '-')
@@ -184,7 +185,8 @@ static bool is_taken(const Suggestion *s, const Choice *choice) {
         return false;
 }
 
-/* Names the pool "gpu", "accelerator" or "nic", with the model if there are several: "nic-connectx-6-ib". */
+/* Names the pool after its kind, "gpu", "accelerator" or "nic". If there are several pools of the kind, adds the model:
+ * "nic-connectx-6-ib". */
 static void name_pool(const Suggestion *s, const Inventory *inv, Choice *c) {
         static const char *const names[_CHOICE_KIND_MAX] = { "gpu", "accelerator", "nic" };
         const PciDevice *dev = inventory_find(inv, c->devices[0]);
@@ -207,8 +209,8 @@ static bool has_device(const Choice *c, PciAddress address) {
         return pci_addresses_have(c->devices, c->n, address);
 }
 
-/* Returns whether the ID selects no other devices. VFs of different models often share an ID. Some PFs of one model may
- * have VFs. */
+/* Returns whether no PF outside the pool has the same ID as its devices or VFs. VFs of different models often share an
+ * ID. */
 static bool id_is_enough(const Inventory *inv, const Choice *c) {
         uint16_t vf = inventory_find(inv, c->devices[0])->vf_device;
 
@@ -222,7 +224,8 @@ static bool id_is_enough(const Inventory *inv, const Choice *c) {
         return !c->of_vfs || vf != 0;
 }
 
-/* Returns the present number of VFs, if any: a change of the number would remove all VFs. */
+/* Returns the number of VFs to suggest: the present number of any PF, because a change would remove its VFs; else
+ * VFS_MAX, or less if a PF cannot have so many. */
 static unsigned choose_vfs(const Inventory *inv, const Choice *c) {
         unsigned n = VFS_MAX;
 
@@ -236,7 +239,7 @@ static unsigned choose_vfs(const Inventory *inv, const Choice *c) {
         return n;
 }
 
-/* Adds the first cores of the node, with all their threads. */
+/* Adds the first n cores of the node to the set, with all their threads. */
 static void add_cores(const Inventory *inv, const NumaNode *node, unsigned n, CpuSet *cpus) {
         unsigned core = 0;
 
@@ -251,7 +254,8 @@ static void add_cores(const Inventory *inv, const NumaNode *node, unsigned n, Cp
         }
 }
 
-/* Returns n cores of each NUMA node with more than four times as many, and one core of a smaller node with several. */
+/* Returns the CPUs for the host: n cores of each NUMA node that has more than 4 * n cores; one core of a smaller node,
+ * unless it is the only one. */
 static CpuSet first_cores(const Inventory *inv, unsigned n) {
         CpuSet cpus = { 0 };
 
@@ -312,7 +316,8 @@ static int make(Suggestion *s, const Inventory *inv, const char *cmdline) {
         return 0;
 }
 
-/* Applies the sections to the node to find which devices could not be allocated, and why. */
+/* Formats the suggestion twice: the first text, as a configuration, tells which devices could not be allocated, and the
+ * second one has comments about them. */
 static int write_with_verdicts(const Suggestion *s, Inventory *inv, char **ret) {
         _cleanup_(cleanup_policy_free) Policy *policy = NULL;
         _cleanup_(cleanup_config_free) Config *config = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Merges VF attributes from configuration and request, and generates identities. */
+/* Merges the attributes of VFs from configuration and request, and generates MACs and GUIDs. */
 
 #include "plan/vfidentity.h"
 
@@ -8,10 +8,10 @@
 #include "util/digest.h"
 #include "util/strings.h"
 
-#define GUID_PORTS  7ULL /* low bits of a node GUID, which number the ports */
+#define GUID_PORTS  7ULL /* low bits of a node GUID, kept free for its ports */
 #define LOCAL_OCTET 0x02ULL
 
-/* The last step of splitmix64: every bit of the result depends on every bit of n. */
+/* Mixes n so that every bit of the result depends on every bit of n: the last step of splitmix64. */
 static uint64_t mix(uint64_t n) {
         n = (n ^ n >> 30) * 0xbf58476d1ce4e5b9ULL;
         n = (n ^ n >> 27) * 0x94d049bb133111ebULL;
@@ -29,7 +29,8 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
         vf_attributes_put(ret, VF_SECOND_PORT_GUID, LOCAL_OCTET << 56 | guid | 2);
 }
 
-/* Returns the identity attributes of a PCI class: MAC for Ethernet, GUIDs for InfiniBand, both for other networks. */
+/* Returns which identity a VF of this class has, as attribute bits: MAC for Ethernet, GUIDs for InfiniBand, both for
+ * other networks. */
 static unsigned identity_of_class(uint32_t class) {
         switch (class >> 8) {
         case 0x0200:
@@ -42,15 +43,16 @@ static unsigned identity_of_class(uint32_t class) {
         }
 }
 
-/* Only mlx4 has a settable GUID for the second port. pf: NULL if unknown. */
+/* Returns which identity a VF has, as attribute bits. Only mlx4 can set the GUID of the second port. pf: NULL if
+ * unknown. */
 static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         unsigned second = pf && pci_device_is_mlx4_pf(pf) ? 0 : VF_ATTRIBUTE_BIT(VF_SECOND_PORT_GUID);
 
         return identity_of_class(class) & ~second;
 }
 
-/* Removes all but the missing attributes from made. Adds the link policy, without which an InfiniBand port stays
- * down. */
+/* Removes from made what is not missing. If a GUID is missing, adds the link policy: an InfiniBand port stays down
+ * without it. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
@@ -73,7 +75,7 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-/* Returns an allocation with a MAC or GUID between first and last, or NULL. */
+/* Returns an allocation of a VF with a MAC (guid: a GUID) between first and last, or NULL. */
 static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
         for (size_t i = 0; i < l->n_allocations; i++) {
                 const Allocation *a = l->allocations[i];
@@ -85,7 +87,7 @@ static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first
         return NULL;
 }
 
-/* The default MAC or GUID of a VF, which the VF has outside of allocations. */
+/* A stable MAC or GUID of a VF, which the VF has while no allocation sets another. */
 typedef struct Stable {
         bool guid;
         uint64_t value;
@@ -93,8 +95,8 @@ typedef struct Stable {
 } Stable;
 
 struct VfIdentities {
-        char *node;    /* unique to this machine */
-        Stable *items; /* sorted */
+        char *node;    /* permanent string, unique to this machine */
+        Stable *items; /* sorted by guid and value */
         size_t n;
 };
 
@@ -156,7 +158,7 @@ int vf_identities_new(const Inventory *inv, const Policy *policy, const char *no
         return 0;
 }
 
-/* Returns a default MAC or GUID between first and last of a VF outside allocation a, or NULL. */
+/* Returns a stable MAC or GUID between first and last that belongs to a VF which is not in `a`, or NULL. */
 static const Stable *stable_between(const VfIdentities *l, const Allocation *a, bool guid, uint64_t first,
                                     uint64_t last) {
         const Stable from = { .guid = guid, .value = first };
@@ -176,14 +178,14 @@ static const Stable *stable_between(const VfIdentities *l, const Allocation *a, 
         return NULL;
 }
 
-/* Merges over into v. A VLAN in over also replaces priority and protocol of v. */
+/* Replaces attributes of v by those that over has. A VLAN replaces priority and protocol, too. */
 static void merge(VfAttributes *v, const VfAttributes *over) {
         if (vf_attributes_have(over, VF_VLAN))
                 vf_attributes_keep(v, ~(VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)));
         vf_attributes_merge(v, over);
 }
 
-/* Refuses attributes that are valid alone but contradict each other. */
+/* Refuses attributes that contradict each other, although each is valid. */
 static Verdict check_together(const AllocationDevice *d, Refusal *ret) {
         _cleanup_free_ char *text = vf_attributes_format(&d->attributes), *problem = NULL;
         VfAttributes ignored;
@@ -216,10 +218,8 @@ static Verdict merge_device(AllocationDevice *d, const HostView *view, const Req
         return check_together(d, ret);
 }
 
-/*
- * Refuses a MAC or GUID of d that a VF of another allocation has, or that is the default of a VF outside a. l or stable
- * may be NULL, which skips that check.
- */
+/* Refuses a MAC or GUID of d that another allocation has set (l), or that is the stable one of a VF outside `a`
+ * (stable). Either may be NULL, for no such check. */
 static Verdict check_identity(const Ledger *l, const VfIdentities *stable, const Allocation *a,
                               const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
@@ -257,7 +257,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
         return v;
 }
 
-/* Returns the identity attributes to generate for d. */
+/* Returns the identity that d needs and lacks, as attribute bits. */
 static unsigned missing_identity(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address),
                         *pf = inventory_find(view->inventory, d->physfn);
@@ -281,7 +281,9 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
         return stable_seed(node, pf, dev->vf_index, ret);
 }
 
-/* Returns whether a MAC or GUID between first and last is used by a, by another allocation, or as a VF's default. */
+/*
+ * Returns whether a MAC (guid: a GUID) between first and last is in use: by a, another allocation, or as a stable one.
+ */
 static bool is_taken(const Allocation *a, const HostView *view, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
         for (size_t i = 0; i < a->n_devices; i++)
@@ -290,7 +292,7 @@ static bool is_taken(const Allocation *a, const HostView *view, const VfIdentiti
         return held_between(view->ledger, guid, first, last) || stable_between(l, a, guid, first, last);
 }
 
-/* A node GUID is free only if the GUIDs of its ports are free too. */
+/* Returns whether a generated identity is unused. For a node GUID, the GUIDs of its ports must be unused, too. */
 static bool is_free(const VfAttributes *made, const Allocation *a, const HostView *view, const VfIdentities *l) {
         uint64_t mac = made->value[VF_MAC], guid = made->value[VF_NODE_GUID];
 
@@ -311,7 +313,8 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Ho
         while (!is_free(&made, a, view, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
-        /* Without these attributes an InfiniBand VF has no link, so they count as requested, not as generated. */
+        /* An InfiniBand VF has no link without GUIDs, so they must be set, as if requested; generated ones may be
+         * skipped. */
         d->generated = pf && pci_device_needs_guids(pf) ? 0 : made.set;
         return 0;
 }

@@ -21,7 +21,7 @@
 #define NETWORK_MANAGER     "run/NetworkManager/devices"
 #define PROC_FILE_MAX       16384
 #define ENTRIES_MAX         4096U
-#define CAPABILITY_RESOURCE 24U /* CAP_SYS_RESOURCE: allows raising the limits of other processes */
+#define CAPABILITY_RESOURCE 24U /* CAP_SYS_RESOURCE: a process with it may raise limits of other processes */
 
 static int list_directory(const Sysfs *fs, const char *path, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
@@ -30,7 +30,7 @@ static int list_directory(const Sysfs *fs, const char *path, char ***ret, size_t
         return fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, ret_n);
 }
 
-/* Reads the settings of driverctl, which stores the name of a driver in a file "pci-0000:3b:00.0". */
+/* Reads the settings of driverctl: a file "pci-0000:3b:00.0" for each device, which contains the name of the driver. */
 static void read_settings(const Sysfs *fs, CheckFacts *facts) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -50,8 +50,8 @@ static void read_settings(const Sysfs *fs, CheckFacts *facts) {
         }
 }
 
-/* Returns whether NetworkManager configures the interface. It stores the state in a file named by the number of the
- * interface. */
+/* Returns whether NetworkManager configures the network interface. NetworkManager keeps its state in a file that is
+ * named by the ifindex. */
 static bool is_managed(const Sysfs *fs, const char *device, const char *interface) {
         char path[PATH_MAX], index[32], state[SYSFS_ATTRIBUTE_MAX];
         uint64_t n;
@@ -89,7 +89,8 @@ static void read_managed_vfs(const Sysfs *fs, CheckFacts *facts) {
         }
 }
 
-/* Finds the number in this column after the key in a file of proc/PID: "Max locked memory 8388608 8388608 bytes". */
+/* Finds the word in this column after the key in the text of a file of proc/PID, as in "Max locked memory 8388608
+ * 8388608 bytes". Modifies text. False: there is none. */
 static bool read_column(char *text, const char *key, unsigned column, const char **ret) {
         char *line = strstr(text, key);
 
@@ -112,7 +113,8 @@ static bool may_raise_limits(const Sysfs *fs, const char *pid) {
                parse_hex(word, UINT64_MAX, &capabilities) >= 0 && capabilities >> CAPABILITY_RESOURCE & 1;
 }
 
-/* Reads the bytes that QEMU may lock: libvirt raises QEMU's limit as far as its own rights allow. */
+/* Returns how many bytes QEMU may lock; 0: unknown. libvirt, process pid, raises QEMU's limit as far as libvirt itself
+ * is allowed to. */
 static uint64_t read_memory_lock(const Sysfs *fs, const char *pid) {
         char path[64], text[PROC_FILE_MAX];
         const char *word;
@@ -138,7 +140,7 @@ static void read_libvirt(const Sysfs *fs, CheckFacts *facts) {
                         facts->memory_lock = read_memory_lock(fs, pid);
 }
 
-/* Counts the CPUs of the machine, for each of which the kernel's drivers/xen/pcpu.c has a directory xen_cpuN. */
+/* Counts the CPUs of the machine: drivers/xen/pcpu.c of the kernel makes a directory xen_cpuN for each. */
 static unsigned count_xen_cpus(const Sysfs *fs) {
         _cleanup_names_ char **names = NULL;
         unsigned count = 0;
@@ -151,8 +153,8 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
         return count;
 }
 
-/* Sets unsafe_interrupts and idle_d3_disabled and, if facts->running, the members after it except daemon. facts: with
- * policy. The fact of an unreadable file stays unknown. 0 or a negative errno. */
+/* Sets unsafe_interrupts and idle_d3_disabled and, if facts->running, the members after it except daemon. facts->policy
+ * must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
 static int read_check_facts(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -199,7 +201,7 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
-        /* With --sysroot= too, the daemon reads its configuration from /etc of this machine. */
+        /* Even with --sysroot=, the daemon reads its configuration from /etc of this machine. */
         int r = replay_read(state, node, root, daemon, config, ret_problem);
 
         if (r < 0)

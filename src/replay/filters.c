@@ -12,8 +12,7 @@
 #include "snapshot.h"
 #include "util/strings.h"
 
-/* Writes a device node that leads to no device of a recording. Only the directory stays ("/dev/mapper/"); a hash
- * replaces the name. */
+/* Writes a device node that stands for no recorded device: its directory ("/dev/mapper/") and a hash of its name. */
 static void write_other_node(const Recorder *r, const char *node, FILE *f) {
         static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
         size_t i = 0, n;
@@ -28,8 +27,8 @@ static void write_other_node(const Recorder *r, const char *node, FILE *f) {
                 identities_write_hash(&r->identities, node + n, strlen(node + n), f);
 }
 
-/* Writes the block device or NVMe controller that a device node leads to: "/dev/dm-0" for "/dev/mapper/vg-root",
- * because the recording does not contain the link. node: a path below /dev/, with the kernel's escapes. */
+/* Writes the kernel's name of the block device or NVMe controller behind a node: "/dev/dm-0" for "/dev/mapper/vg-root",
+ * because links in /dev are not recorded. node: a path below /dev/, in which the kernel has escaped characters. */
 static int write_node(const Recorder *r, const char *node, FILE *f) {
         _cleanup_free_ char *real = NULL, *path = strdup(node);
         const char *found;
@@ -55,7 +54,7 @@ static bool is_node(const char *source) {
         return strncmp(source, "/dev/", strlen("/dev/")) == 0;
 }
 
-/* Writes the source of a mount: one device node, or for bcachefs several, "/dev/sda:/dev/sdb". */
+/* Writes the source of a mount: the node of one device or, for bcachefs, of several: "/dev/sda:/dev/sdb". */
 static int write_nodes(const Recorder *r, char *source, FILE *f) {
         const char *separator = "", *node;
         int e = 0;
@@ -68,7 +67,7 @@ static int write_nodes(const Recorder *r, char *source, FILE *f) {
         return e;
 }
 
-/* Writes only the options that name a device, as "dev=". options: "rw,logdev=/dev/sdb1". */
+/* Writes " rw" and, for each mount option that names a device, ",dev=NODE". options: "rw,logdev=/dev/sdb1". */
 static int write_options(const Recorder *r, char *options, FILE *f) {
         const char *node;
         int e = 0;
@@ -82,8 +81,8 @@ static int write_options(const Recorder *r, char *options, FILE *f) {
         return e;
 }
 
-/* Keeps only the device and the mount point of a line of mountinfo:
- * "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
+/* Keeps the devices and the mount point of a line of mountinfo, and drops file systems without a device: "36 35 98:0
+ * /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
         int e = 0;
@@ -129,7 +128,7 @@ static int write_interface(const Recorder *r, const char *name, FILE *f) {
         return 0;
 }
 
-/* Keeps only default routes, and removes their gateways. */
+/* Keeps default routes, without their gateways. Drops all other routes. */
 static int filter_route(const Recorder *r, char *line, FILE *f) {
         char *words[8], *rest = line;
         int e;
@@ -171,7 +170,7 @@ static int filter_meminfo(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps the lines that the daemon reads, of the first processor only. */
+/* Keeps the lines of the first processor that the daemon reads. */
 static int filter_cpuinfo(const Recorder *r, char *line, FILE *f) {
         for (size_t i = 0; cpuinfo_keys[i]; i++)
                 if (strncmp(line, cpuinfo_keys[i], strlen(cpuinfo_keys[i])) == 0)
@@ -185,7 +184,7 @@ static int filter_alias(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps the minor number of a GPU, and neither its UUID nor its firmware. */
+/* Keeps the minor number of a GPU. Drops its UUID and its firmware version, among others. */
 static int filter_gpu(const Recorder *r, char *line, FILE *f) {
         if (strncmp(line, NVIDIA_MINOR_KEY, strlen(NVIDIA_MINOR_KEY)) == 0)
                 (void) fprintf(f, "%s\n", line);
@@ -198,14 +197,14 @@ static int filter_cmdline(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Replaces a MAC address or a GUID, which is the whole line. */
+/* Replaces a line that is a MAC address or a GUID. */
 static int filter_digits(const Recorder *r, char *line, FILE *f) {
         identities_replace_digits(&r->identities, line);
         (void) fprintf(f, "%s\n", line);
         return 0;
 }
 
-/* Keeps the name of the ZFS pool that a block device is a member of. */
+/* Keeps of udev's data what identifies a member of a ZFS pool: its type and the name of the pool. */
 static int filter_udev(const Recorder *r, char *line, FILE *f) {
         static const char label[] = "E:ID_FS_LABEL=";
 
@@ -219,7 +218,7 @@ static int filter_udev(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps the node of a device. */
+/* Keeps a line that is the node of a device. */
 static int filter_node(const Recorder *r, char *line, FILE *f) {
         int e = is_node(line) ? write_node(r, line, f) : 0;
 
@@ -227,7 +226,7 @@ static int filter_node(const Recorder *r, char *line, FILE *f) {
         return e;
 }
 
-/* Keeps the backing device of a loop device. Removes the name of a backing file, which the daemon does not need. */
+/* Keeps the backing device of a loop device. Drops the name of a backing file, which the daemon does not need. */
 static int filter_backing(const Recorder *r, char *line, FILE *f) {
         if (!is_node(line))
                 return 0;
@@ -241,7 +240,7 @@ static int filter_backing(const Recorder *r, char *line, FILE *f) {
 
 RecordFilter filter_of(const char *path) {
         static const struct {
-                const char *end; /* end of the path */
+                const char *end; /* the path of the file ends with this */
                 RecordFilter filter;
         } filters[] = {
                 { "/address", filter_digits },

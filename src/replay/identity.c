@@ -12,7 +12,7 @@
 
 #define UUID_LENGTH 36U
 #define MAC_LENGTH  17U
-#define HOST_MIN    3U /* shorter host names would match too often */
+#define HOST_MIN    3U /* shorter host names would occur in other words too often */
 
 static uint64_t rotate(uint64_t x, unsigned n) {
         return x << n | x >> (64 - n);
@@ -71,7 +71,8 @@ void identities_done(Identities *i) {
         free(TAKE_PTR(i->domain));
 }
 
-/* Replaces the hex digits in the first n bytes of text by digits of the hash of all these digits. */
+/* Replaces the hex digits in the first n bytes of text. The new digits are those of a hash over all old ones. Zeros
+ * stay. */
 static void replace_digits(const Identities *i, char *text, size_t n) {
         char digits[64];
         size_t used = 0, at = 0;
@@ -88,7 +89,7 @@ static void replace_digits(const Identities *i, char *text, size_t n) {
         for (size_t j = 0; j < n; j++) {
                 if (!isxdigit((unsigned char) text[j]))
                         continue;
-                if (at % 16 == 0) { /* a hash gives 16 digits; change the input to get 16 others */
+                if (at % 16 == 0) { /* a hash yields 16 digits: change the input for the next 16 */
                         digits[0] = (char) (digits[0] + (at > 0));
                         hash = sip_hash(i->key, digits, used);
                 }
@@ -109,8 +110,7 @@ void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t 
                 bytes[j] = (unsigned char) (hash >> 8 * (j % 8));
 }
 
-/* Checks for six pairs of hex digits, separated by colons or by dashes. A longer sequence of pairs is not a MAC
- * address. */
+/* Returns true for six pairs of hex digits with colons or dashes between them. A longer sequence is no MAC address. */
 static bool is_mac(const char *s) {
         for (size_t i = 0; i < MAC_LENGTH; i++)
                 if (i % 3 == 2 ? (s[i] != ':' && s[i] != '-') || s[i] != s[2] : !isxdigit((unsigned char) s[i]))
@@ -127,8 +127,8 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* Returns the length of a MAC address, a GUID or a machine ID without separators at s; else 0. decimal: accept a number
- * even if all its digits are decimal. */
+/* Returns the length of a MAC address, GUID or machine ID without separators that begins at s; else 0. decimal: also a
+ * number without letters may be one. */
 static size_t bare_digits(const char *s, bool decimal) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
 
@@ -137,8 +137,8 @@ static size_t bare_digits(const char *s, bool decimal) {
         return decimal || strspn(s, "0123456789") < n ? n : 0;
 }
 
-/* Returns the length of the prefix, 3, if s begins with an interface name that udev made from a MAC address
- * ("enx001b213a4f2c"); else 0. */
+/* Returns 3, the length of "enx", if s begins with an interface name that udev made of a MAC address, such as
+ * "enx001b213a4f2c"; else 0. */
 static size_t mac_name(const char *s) {
         static const char types[][3] = { "en", "ib", "sl", "wl", "ww" };
 
@@ -148,8 +148,8 @@ static size_t mac_name(const char *s) {
         return 0;
 }
 
-/* Returns the length of a key at s whose value identifies a file system; else 0. Also matches the end of "PARTUUID="
- * and of "PARTLABEL=". */
+/* Returns the length of a key at s whose value identifies a file system, "UUID=" or "LABEL="; else 0. This also finds
+ * the end of "PARTUUID=" and "PARTLABEL=". */
 static size_t identity_key(const char *s) {
         static const char *const keys[] = { "UUID=", "LABEL=" };
 
@@ -159,7 +159,7 @@ static size_t identity_key(const char *s) {
         return 0;
 }
 
-/* Returns the length of the host name at s, including the domain if s continues with it; else 0. */
+/* Returns the length of the host name at s, with the domain if that follows; else 0. */
 static size_t host_name(const Identities *i, const char *s) {
         size_t host = strlen(i->host), domain = strlen(i->domain);
 
@@ -200,8 +200,8 @@ static size_t write_key_value(const Identities *i, const char *s, size_t skip, F
         return skip + n;
 }
 
-/* Writes the replacement of an identifier at the start of s. Returns the length of the identifier, or 0 if there is
- * none. inside: the character before s is alphanumeric, so only a key can start here. */
+/* If an identifier begins at s, writes its replacement and returns its length; else returns 0. inside: s continues a
+ * word, so that only a key ("UUID=") can begin at s. */
 static size_t write_identity(const Identities *i, const char *s, bool inside, bool with_host, FILE *f) {
         size_t skip = identity_key(s), n;
 
@@ -295,7 +295,7 @@ char *identities_scrub_path(const Identities *i, const char *path) {
 /* Removes identifying values from a kernel command line. Values may contain anything, so only known keys keep theirs.
  */
 
-#define WORD_MAX 64U /* a longer word counts as neither flag nor key */
+#define WORD_MAX 64U /* a longer word counts as neither a flag nor a key */
 
 /* Keys whose values are kept, because they matter for devices, their isolation, or the memory and CPUs of guests, or
  * identify no machine. An extended pattern of fnmatch(). '_' also matches '-', as in the kernel. */
@@ -323,8 +323,8 @@ static bool is_cmdline_name(const char *s) {
         return n > 0 && n <= WORD_MAX && !s[n];
 }
 
-/* Returns true for a word without a value that is kept: "quiet" and "3", but not "192.0.2.1". After "--" only options
- * are kept. */
+/* Returns true for a word without a value that may be written as it is: "quiet" and "3", but not "192.0.2.1". Of the
+ * words after "--" only options may. */
 static bool is_cmdline_flag(const char *word, bool for_init) {
         return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }
@@ -336,7 +336,7 @@ static void write_cmdline_part(const Identities *i, const char *part, bool stays
                 identities_write_hash(i, part, strlen(part), f);
 }
 
-/* Writes a word, and modifies it. for_init: the word follows "--", so the kernel passes it to init. */
+/* Writes a word of the command line; modifies it. for_init: the word follows "--", so the kernel passes it to init. */
 static void write_cmdline_word(const Identities *i, char *word, bool for_init, FILE *f) {
         char *value = strchr(word, '=');
 
@@ -349,7 +349,7 @@ static void write_cmdline_word(const Identities *i, char *word, bool for_init, F
                 write_cmdline_part(i, value, is_cmdline_name(word) && is_harmless_key(word), f);
 }
 
-/* Returns the length of a word, in which quotes protect blanks. */
+/* Returns the length of the word at s. Blanks between quotes belong to the word. */
 static size_t word_length(const char *s) {
         bool quoted = false;
         size_t n = 0;

@@ -11,7 +11,7 @@
 #include "util/cleanup.h"
 
 typedef struct Identities {
-        bool keep; /* replace nothing */
+        bool keep; /* replace nothing (SNAPSHOT_IDENTITIES) */
         uint64_t key[2];
         char *host;   /* the host name up to the first dot; NULL if unknown */
         char *domain; /* the rest of the host name, from the dot */
@@ -28,7 +28,7 @@ void identities_done(Identities *i);
  * text that no program interprets.
  */
 void identities_write(const Identities *i, const char *text, bool with_host, FILE *f);
-/* As identities_write(), to new text, which the caller frees. NULL when out of memory. */
+/* As identities_write(), but returns the new text, which the caller frees. NULL when out of memory. */
 char *identities_scrub(const Identities *i, const char *text, bool with_host);
 
 /* As identities_scrub() with the host name, for the name of a device mapper device. The name of a logical volume is
@@ -40,15 +40,14 @@ char *identities_scrub_volume(const Identities *i, const char *name);
  * NULL when out of memory; the caller frees. */
 char *identities_scrub_path(const Identities *i, const char *path);
 
-/* Writes the hash of the n bytes of s as 12 hex digits, even if keep is set. */
+/* Writes a hash of the n bytes of s as 12 hex digits. Also does so if keep is set. */
 void identities_write_hash(const Identities *i, const char *s, size_t n, FILE *f);
-/* Returns this hash as a string. NULL when out of memory; the caller frees. */
+/* As identities_write_hash() for a string, but returns the digits. NULL when out of memory; the caller frees. */
 char *identities_hash(const Identities *i, const char *s);
 
-/* Replaces the hex digits of text in place, and keeps the separators ("0002:c903:00f5:1234"). A text whose digits are
- * all zero stays. */
+/* Replaces the hex digits of text in place, and keeps its separators ("0002:c903:00f5:1234"). A text of zeros stays. */
 void identities_replace_digits(const Identities *i, char *text);
-/* Replaces a binary serial number in place. */
+/* Replaces a binary serial number in place. Zeros stay. */
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);
 
 /* Writes a kernel command line to f, with a hash for each value except values of keys that are known to be harmless.

@@ -19,8 +19,8 @@
 
 struct ReplayNode {
         HostState node;
-        uint64_t generation; /* generation of the last allocation */
-        bool measured;       /* the server has got the capacity already */
+        uint64_t generation; /* generation of the newest allocation */
+        bool measured;       /* the D-Bus server was told the capacity */
         uint32_t job;        /* id of the last job; a job is finished as soon as it is created */
 };
 
@@ -34,7 +34,7 @@ static int read_config(HostState *n, const char *root, bool of_daemon, const cha
 
         if (r < 0)
                 return fail(r, ret_problem, "The configuration could not be read: %s.", strerror(-r));
-        /* The daemon tolerates a missing configuration. But a file that the user named must exist. */
+        /* The daemon does without a missing configuration. A file that the user named must exist. */
         if (of_daemon || !file)
                 return 0;
         if (n->config->unreadable)
@@ -51,7 +51,7 @@ static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) 
 
         if (r < 0)
                 return r;
-        /* On the running machine, the driver may take long to answer. */
+        /* Only on a recorded machine: on the running one NVIDIA's driver may take long to answer. */
         if (sysfs_root(fs)[0])
                 nvidia_read_memories(fs, inv);
         r = critical_mark(fs, n->config, inv);
@@ -108,7 +108,7 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-/* Warns of PFs on which the configuration wants VFs that were neither recorded nor can be computed. */
+/* Warns if the configuration wants VFs on PFs, but the recording has none and lacks the facts to add them. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -221,7 +221,7 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return refuse_change(ret);
 }
 
-/* Never refuses: the devices have the drivers with which they were recorded. */
+/* Always allows it: the devices of a recording keep their recorded drivers, so bindings prove nothing. */
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
         return VERDICT_NONE;
 }

@@ -22,10 +22,10 @@
 #define BLOCK_DEVICES "sys/class/block"
 #define ENTRIES_MAX   65536U
 #define CONFIG_PCI    256U
-#define EXTENDED_MAX  64U /* the most extended capabilities that are walked through */
+#define EXTENDED_MAX  64U /* the most extended capabilities that are searched */
 #define DSN_OFFSET    4U
 
-/* Replaces the serial number in the Device Serial Number capability. */
+/* Replaces the serial number in config space: the Device Serial Number capability. */
 static void replace_serial(const Recorder *r, unsigned char *config, size_t size) {
         size_t at = CONFIG_PCI;
 
@@ -38,7 +38,7 @@ static void replace_serial(const Recorder *r, unsigned char *config, size_t size
         }
 }
 
-/* Returns true when the function shares its slot. path: its directory. */
+/* Returns true when the slot of the function has other functions. path: the function's directory. */
 static bool shares_slot(const Recorder *r, const char *path) {
         const char *name = strrchr(path, '/');
         unsigned n = 0;
@@ -85,19 +85,18 @@ static int record_config(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, (const char *) config, (size_t) n);
 }
 
-/* Records that a write-only file exists, which means that the list of drivers is complete. */
+/* Records an empty file in place of a write-only one: its presence alone tells that the list of drivers is complete. */
 static int record_presence(Recorder *r, const Entry *entry) {
         return faccessat(entry->dir_fd, entry->name, F_OK, 0) < 0 ? 0 : record_bytes(r, entry->path, "", 0);
 }
 
-/* Records an entry whose name is that of a mounted block device; its contents do not matter. */
+/* Records the entry of a mounted file system, which the kernel names like the block device. Drops other entries. */
 static int record_mounted(Recorder *r, const Entry *entry) {
         return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
 }
 
-/* Returns whether the name of the device mapper device at dir_fd is that of a multipath disk, or of a partition of it.
- * This is its WWID unless the admin chose another name. Without the uuid, which old recordings lack, every name may be
- * a WWID. */
+/* Returns whether the name of the device mapper device at dir_fd contains a WWID: that of a multipath disk or its
+ * partitions does, unless the admin chose it. Without a uuid file, which old recordings lack, any name may be one. */
 static bool is_wwid(const Recorder *r, int dir_fd, const char *name) {
         char uuid[SYSFS_ATTRIBUTE_MAX];
         const char *type;
@@ -122,12 +121,14 @@ static int record_volume(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, clean, strlen(clean));
 }
 
-/* Records the uuid, which is_wwid() needs. It is empty in a recording without identities, whose names have no WWIDs. */
+/*
+ * Records the uuid file for is_wwid(). Without identities the recorded file is empty, because the names are replaced.
+ */
 static int record_uuid(Recorder *r, const Entry *entry) {
         return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
 }
 
-/* Returns whether a name in the path of an export was given by the kernel, not by an admin. */
+/* Returns whether the kernel chose this name in the path of an export. An admin chose any other. */
 static bool is_kernel_name(const char *name) {
         static const char *const names[] = { "sys",        "kernel",  "config",    "nvmet",       "subsystems",
                                              "namespaces", "target",  "core",      "device_path", "enable",
@@ -141,7 +142,7 @@ static bool is_kernel_name(const char *name) {
         return false;
 }
 
-/* Records names of targets and ZFS pools; replaces what may identify the machine. */
+/* Records an export or a ZFS pool, whose path has names that an admin chose. Replaces identifiers in them. */
 static int record_named(Recorder *r, const Entry *entry) {
         _cleanup_free_ char *copy = strdup(entry->path), *path = NULL;
         char *rest = copy, *name;
@@ -166,7 +167,7 @@ static int record_named(Recorder *r, const Entry *entry) {
         return e;
 }
 
-/* Records the directory of an imported pool. Files beside it are statistics. */
+/* Records the directory of an imported ZFS pool. The files beside such directories are statistics. */
 static int record_pool(Recorder *r, const Entry *entry) {
         struct stat st;
 
@@ -175,23 +176,23 @@ static int record_pool(Recorder *r, const Entry *entry) {
                        : 0;
 }
 
-/* Records udev's data about a block device, which only matters while pools are imported. */
+/* Records udev's data about a block device if ZFS is loaded: it names the pools that devices are members of. */
 static int record_member(Recorder *r, const Entry *entry) {
         return record_exists(r, "proc/spl/kstat", "zfs") ? record_entry(r, entry) : 0;
 }
 
-/* Records a directory that some recordings have instead of BLOCK_DEVICES. */
+/* Records a directory that stands in for BLOCK_DEVICES in recordings without sys/class/block. */
 static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
 }
 
-/* Records a memory block. There are thousands, which only matter if there is CXL memory. */
+/* Records a memory block only if the machine has CXL: there are thousands, and only those of CXL memory matter. */
 static int record_block(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/bus/cxl", "devices") ? record_entry(r, entry) : 0;
 }
 
-/* Records a file of NVIDIA's driver, only for a GPU that is on, because the driver would resume it to answer.
- * entry->dir ends with the GPU's address. */
+/* Records a file of NVIDIA's driver if the GPU is on. The driver would wake another GPU to answer. entry->dir ends with
+ * the address of the GPU. */
 static int record_gpu(Recorder *r, const Entry *entry) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
 
@@ -201,13 +202,13 @@ static int record_gpu(Recorder *r, const Entry *entry) {
         return record_entry(r, entry);
 }
 
-/* Records whether a CPU is online, which only matters without the list of online CPUs. The read waits for a CPU that
- * changes its state. */
+/* Records whether a CPU is online, if the list of online CPUs is missing. The read waits while the CPU changes its
+ * state. */
 static int record_cpu_state(Recorder *r, const Entry *entry) {
         return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
 }
 
-/* Records the mounts of process 1, or, if this user may not read them, those of this process. */
+/* Records the mounts of process 1; of this process if this user may not read those. */
 static int record_mounts(Recorder *r, const Entry *entry) {
         int fd = sysfs_open(r->fs, entry->path, O_RDONLY | O_NOCTTY | O_NONBLOCK), own_fd = -1;
 
@@ -217,7 +218,7 @@ static int record_mounts(Recorder *r, const Entry *entry) {
         return record_descriptor(r, own_fd < 0 ? fd : own_fd, entry->path);
 }
 
-/* Records modules.alias of the running kernel, which lists the VFIO variant drivers. */
+/* Records modules.alias of the running kernel, of which the daemon reads the VFIO variant drivers. */
 static int record_aliases(Recorder *r, const Entry *entry) {
         char path[MODULES_ALIAS_MAX];
 
@@ -242,7 +243,7 @@ static const struct Part {
         { "sys/hypervisor/type" },
         { "sys/devices/system/xen_cpu/xen_cpu[0-9]*" },
         { DEVICES "/{.,*}" },
-        /* Includes attributes that a simulation needs to create VFs. */
+        /* Includes attributes that only the simulator reads, when it creates VFs. */
         { DEVICES "/*/{.,accel,boot_vga,class,current_link_speed,current_link_width,d3cold_allowed,device,driver,"
                   "driver_override,drm,infiniband,iommu_group,max_link_speed,max_link_width,net,numa_node,nvme,physfn,"
                   "power_state,reset_method,resource,revision,secondary_bus_number,sriov,"
@@ -328,7 +329,7 @@ static const struct Part {
 
 static int walk(Recorder *r, const struct Part *part, const char *dir, const char *pattern);
 
-/* Visits an entry. rest: the pattern below the entry; NULL: record the entry itself. */
+/* Visits an entry that a pattern matched so far. rest: the pattern below the entry; NULL: record the entry itself. */
 static int visit(Recorder *r, const struct Part *part, const Entry *entry, const char *rest) {
         _cleanup_free_ char *real = NULL;
         int e;
@@ -339,7 +340,7 @@ static int visit(Recorder *r, const struct Part *part, const Entry *entry, const
                 return walk(r, part, entry->path, rest);
         e = sysfs_realpath(r->fs, entry->path, &real);
         if (e < 0)
-                return e == -ENOMEM ? e : 0; /* the file is missing, or was removed meanwhile */
+                return e == -ENOMEM ? e : 0; /* the entry is missing, or was removed meanwhile */
         return walk(r, part, real, rest);
 }
 
@@ -351,7 +352,7 @@ static int visit_name(Recorder *r, const struct Part *part, int fd, const char *
         return path ? visit(r, part, &(Entry) { fd, dir, name, path }, rest) : -ENOMEM;
 }
 
-/* Visits the matching entries of a directory. pattern: for fnmatch(). */
+/* Visits the entries of a directory whose names match the pattern. */
 static int visit_matching(Recorder *r, const struct Part *part, int fd, const char *dir, const char *pattern,
                           const char *rest) {
         _cleanup_names_ char **names = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records single files, links and directories in a .tree file. */
+/* Records a file, a link or a directory as an item of a .tree file. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -53,7 +53,7 @@ static int take_line(char *line, void *userdata) {
         return sink->filter(sink->r, line, sink->out);
 }
 
-/* Reads and filters a file line by line, because other users can make /proc/1/mountinfo arbitrarily long. */
+/* Reads a file through a filter, line by line: other users can make /proc/1/mountinfo too long to read whole. */
 static int read_filtered(const Recorder *r, int fd, RecordFilter filter, char **ret, size_t *ret_size) {
         LineSink sink = { r, filter, open_memstream(ret, ret_size) };
         int e;

@@ -17,13 +17,13 @@
 
 struct Replay {
         pid_t pid; /* 0: no child */
-        int fd;    /* -1: replay_take_fd() was called */
+        int fd;    /* the caller's end of the socket pair; -1: replay_take_fd() has returned it */
 };
 
-#define BUS_FD 3 /* the only descriptor of the child besides stdio */
+#define BUS_FD 3 /* the child has no other descriptors but stdio */
 
-/* Closes all descriptors of the parent except stderr, where messages go. An inherited pipe would otherwise stay open as
- * long as the child runs, and its reader would see no end of file. */
+/* Keeps only stderr, for messages, of the parent's descriptors. If the child kept a pipe open, its reader would see no
+ * end of file while the child runs. */
 static int arrange_descriptors(int bus) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -40,7 +40,7 @@ static int serve(ReplayNode *node) {
         sigset_t mask;
         int r = sd_event_new(&event);
 
-        /* sd_event_add_child() requires that SIGCHLD is blocked. */
+        /* sd_event_add_child() needs SIGCHLD to be blocked. */
         (void) sigemptyset(&mask);
         (void) sigaddset(&mask, SIGCHLD);
         (void) sigprocmask(SIG_BLOCK, &mask, NULL);
@@ -72,9 +72,9 @@ _Noreturn static void run_child(const char *path, const char *config, int bus, p
 }
 
 /*
- * Waits for the report of the child, NUL-terminated text: an error message, or "" on success. -EBADMSG if the child
- * failed: *ret_problem is its error message, or unchanged if the child died without a report. Buffering is harmless
- * because in D-Bus the client speaks first.
+ * Reads the child's report, a text that ends with a NUL: "" for success, or an error message. -EBADMSG if the child
+ * failed, with *ret_problem unless it died without a report. The stream may read ahead: no D-Bus message can follow,
+ * because the client speaks first.
  */
 static int read_report(int bus, char **ret_problem) {
         _cleanup_free_ char *text = NULL;
@@ -106,7 +106,7 @@ static int spawn_replay(Replay *r, const char *node, const char *config, char **
         if (pid == 0)
                 run_child(node, config, fds[1], parent);
         error = -errno;
-        /* Close the end of the child, so that the parent reads end of file when the child dies. */
+        /* Close the child's end here, so that the parent reads end of file when the child dies. */
         (void) close(fds[1]);
         if (pid < 0)
                 return error;

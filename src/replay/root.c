@@ -24,8 +24,8 @@
 
 typedef struct Unpack {
         Sysfs *fs;  /* the new directory */
-        char *dir;  /* the directory of the last item, as its path in the .tree file; NULL: none is open */
-        char *real; /* dir without links; NULL until a link needs it */
+        char *dir;  /* path in the .tree file of the directory that is open; NULL: none */
+        char *real; /* dir with its links resolved; NULL until a link needs it */
         int dir_fd; /* descriptor of dir */
 } Unpack;
 
@@ -44,7 +44,8 @@ static unsigned path_depth(const char *path) {
         return depth;
 }
 
-/* Links can make a directory deeper than its path in the .tree file, so this checks the real path. */
+/* Returns -E2BIG if the real path of the directory is too long or too deep. Links can make it deeper than its path in
+ * the .tree file. */
 static int check_depth(const Sysfs *fs, const char *path) {
         _cleanup_free_ char *real = NULL;
         int r = sysfs_realpath(fs, path, &real);
@@ -54,7 +55,7 @@ static int check_depth(const Sysfs *fs, const char *path) {
         return strlen(real) > TREE_PATH_MAX || path_depth(real) > TREE_DEPTH_MAX ? -E2BIG : 0;
 }
 
-/* Makes a directory. It replaces a file, or the socket that stands for an unreadable file, but not a dangling link. */
+/* Makes a directory. Replaces a file, or the socket that stands for an unreadable one, but not a dangling link. */
 static int make_dir_at(int parent_fd, const char *name) {
         struct stat st;
 
@@ -69,7 +70,7 @@ static int make_dir_at(int parent_fd, const char *name) {
         return 0;
 }
 
-/* Opens a directory with O_PATH, and creates it and its parents if they are missing. */
+/* Opens a directory with O_PATH. Makes it and its parents if they are missing. */
 static int open_dir(const Sysfs *fs, const char *path) {
         _cleanup_free_ char *above = NULL;
         _cleanup_close_ int parent_fd = -1;
@@ -111,8 +112,8 @@ static int enter_dir(Unpack *u, const char *path, size_t n) {
         return 0;
 }
 
-/* Removes a file, a link or an empty directory of the open directory. Resets u->dir, because the path of the directory
- * may contain the removed entry. */
+/* Removes a file, a link or an empty directory from the open directory. Forgets u->dir: its path may go through the
+ * removed link. */
 static int clear_entry(Unpack *u, const char *name) {
         free(TAKE_PTR(u->dir));
         if (unlinkat(u->dir_fd, name, 0) >= 0 || errno == ENOENT)
@@ -171,7 +172,8 @@ static int take_directory(const Unpack *u, const char *path) {
         return MIN(fd, 0);
 }
 
-/* Creates a socket in place of an unreadable file or directory, because even root cannot open a socket. */
+/* Makes a socket in place of an unreadable file or directory: even root cannot open a socket, so the daemon finds it
+ * unreadable, too. */
 static int take_error(Unpack *u, const char *name) {
         int r = clear_entry(u, name);
 
@@ -180,8 +182,8 @@ static int take_error(Unpack *u, const char *name) {
         return mknodat(u->dir_fd, name, S_IFSOCK | 0600, 0) < 0 ? -errno : 0;
 }
 
-/* Resolves "." and ".." of a link target in the directory dir. ".." of the root is the root. NULL when out of memory.
- */
+/* Resolves "." and ".." of a link's target. dir: the directory of the link. ".." of the root is the root. NULL when out
+ * of memory. */
 static char *resolve_target(const char *dir, const char *target) {
         char *path = malloc(strlen(dir) + strlen(target) + 2), *end;
 
@@ -289,7 +291,7 @@ static int take_line(const TreeLine *line, void *userdata) {
         return line->item == TREE_ERROR ? take_error(u, name) : take_file(u, name, line);
 }
 
-/* Unpacks a file into the new directory dir. On failure *ret_problem (caller frees) is a sentence, or NULL. */
+/* Unpacks a .tree file into the new directory dir. On failure *ret_problem (caller frees) is a sentence, or NULL. */
 static int unpack_tree(const char *file, const char *dir, char **ret_problem) {
         _cleanup_(unpack_done) Unpack u = { .dir_fd = -1 };
         int r = sysfs_new(dir, &u.fs);
@@ -310,7 +312,7 @@ void tree_remove(const char *dir) {
         (void) nftw(dir, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Returns the directory for temporary files, a tmpfs if possible: a large machine has a hundred thousand files, which a
+/* Returns the directory for unpacked files. Prefers a tmpfs: a large machine has a hundred thousand files, which a
  * tmpfs creates twenty times faster than a disk. */
 static const char *top_directory(void) {
         const char *top = secure_getenv("TMPDIR");
@@ -344,7 +346,7 @@ int tree_unpack(const char *file, char **ret_dir, char **ret_problem) {
         return 0;
 }
 
-/* Unpacks a machine. Blocks all signals first, so that none ends the process before the unpacked files are removed. */
+/* Unpacks a .tree file. Blocks all signals first, because one that ends the process would leave the files behind. */
 static int unpack_root(Root *root, const char *file, char **ret_problem) {
         sigset_t all;
         int r;

@@ -9,7 +9,7 @@
 
 typedef struct Root {
         char *dir;
-        bool unpacked; /* dir is temporary, and all signals are blocked */
+        bool unpacked; /* dir is temporary: root_done() removes it and unblocks signals */
         sigset_t mask; /* the former signal mask */
 } Root;
 
@@ -23,6 +23,6 @@ typedef struct Root {
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);
 
-/* Reads the kernel command line of the machine below root; "" when it is unreadable. 0 or a negative errno. */
+/* Reads the kernel command line of the machine; "" when the file is unreadable. 0 or a negative errno. */
 #define ROOT_CMDLINE_MAX 8192
 int root_read_cmdline(const char *root, char ret[static ROOT_CMDLINE_MAX]);

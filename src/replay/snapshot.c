@@ -49,7 +49,7 @@ static int record_all(Recorder *r) {
         return e < 0 ? e : record_configuration(r);
 }
 
-/* Records the body into memory, because the header precedes it but lists the unreadable files. */
+/* Records all parts into memory: the header comes first, but lists the files that were unreadable. */
 static int record(Recorder *r, char **ret, size_t *ret_size) {
         _cleanup_free_ char *body = NULL, *unreadable = NULL;
         size_t size, n;
@@ -122,7 +122,7 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
 
 #define NAME_TAIL_MAX 240U /* leaves room for the rank in a name of at most 255 bytes */
 
-/* The drop-ins of one directory. */
+/* The drop-ins of one configuration directory. */
 typedef struct Dropins {
         char *directory; /* path without the leading slash */
         char **names;
@@ -133,7 +133,7 @@ typedef struct Dropins {
 /* The drop-ins of all configuration directories. */
 typedef struct Configuration {
         Dropins dropins[CONFIG_DIRECTORIES];
-        bool ranked; /* a name contains an identifier, so the recorded names begin with their rank */
+        bool ranked; /* a name contains an identifier, so all recorded names begin with their rank */
 } Configuration;
 
 static void configuration_done(Configuration *c) {
@@ -164,7 +164,7 @@ static int list_dropins(const Recorder *r, size_t which, Configuration *c) {
         return d->error == -ENOMEM ? -ENOMEM : 0;
 }
 
-/* Returns the number of drop-ins whose names sort before name. */
+/* Returns the rank of a drop-in: how many drop-ins have names that sort before its name. */
 static size_t rank(const Configuration *c, const char *name) {
         size_t n = 0;
 
@@ -192,13 +192,13 @@ static char *recorded_path(const Recorder *r, const Configuration *c, const Drop
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 #define DIGITS  "0123456789"
 
-/* Writes a value with a '$', which is valid for no key. */
+/* Writes the replacement of an invalid value: no key accepts a '$', so it is invalid, too. */
 static void write_invalid(const Identities *i, const char *value, FILE *f) {
         (void) fputc('$', f);
         identities_write_hash(i, value, strlen(value), f);
 }
 
-/* Writes HOST:REST with the hash of the host, which is n bytes long. */
+/* Writes HOST:REST, with a hash in place of HOST. n: the length of HOST. */
 static void write_host(const Identities *i, char *value, size_t n, FILE *f) {
         for (size_t k = 0; k < n; k++)
                 value[k] = (char) tolower((unsigned char) value[k]);
@@ -206,7 +206,7 @@ static void write_host(const Identities *i, char *value, size_t n, FILE *f) {
         (void) fputs(value + n, f);
 }
 
-/* Writes the value of Endpoint=: "gpu1.example.org:9999 slots=2". */
+/* Writes the replacement of an Endpoint= value: "gpu1.example.org:9999 slots=2". */
 static void write_endpoint(const Identities *i, char *value, FILE *f) {
         size_t host = strspn(value, LETTERS ".-"), rest = strspn(value + host, ":" DIGITS " slots=");
 
@@ -217,7 +217,7 @@ static void write_endpoint(const Identities *i, char *value, FILE *f) {
                 write_host(i, value, host, f);
 }
 
-/* Writes the value of Manager=. The path of a socket is kept, as paths of other keys are. */
+/* Writes the replacement of a Manager= value. The path of a socket is kept, as the paths in other keys are. */
 static void write_manager(const Identities *i, char *value, FILE *f) {
         size_t host = strspn(value, LETTERS ".-");
 
@@ -241,8 +241,8 @@ static void write_word(const Identities *i, char *word, size_t n, FILE *f) {
                 (void) fwrite(hash, 1, MIN(n, size), f);
 }
 
-/* Writes a value of Variables=; keeps placeholders and punctuation. A word does not get longer, because lines have a
- * limit. Returns the end. */
+/* Writes the replacement of one value in Variables=, and returns where it ends. Keeps placeholders and punctuation. No
+ * word gets longer, because the length of a line is limited. */
 static char *write_value(const Identities *i, char *value, FILE *f) {
         while (*value && *value != ' ') {
                 size_t n = strspn(value, LETTERS);
@@ -258,7 +258,7 @@ static char *write_value(const Identities *i, char *value, FILE *f) {
         return value;
 }
 
-/* Writes the words of Variables=, and keeps the names. */
+/* Writes the replacement of a Variables= line: each name is kept, its value replaced. */
 static void write_variables(const Identities *i, char *value, FILE *f) {
         if (!variables_are_valid(value)) {
                 write_invalid(i, value, f);
@@ -289,7 +289,7 @@ static void trim_end(char *text) {
                 text[n - 1] = '\0';
 }
 
-/* Makes tabs blanks, as the parser does, and cuts off a comment after the value. */
+/* Turns tabs into blanks, and cuts off a comment after the value, as the parser does. */
 static void trim_value(char *value) {
         for (char *tab; (tab = strchr(value, '\t'));)
                 *tab = ' ';
@@ -301,8 +301,8 @@ static void trim_value(char *value) {
         trim_end(value);
 }
 
-/* Returns true if the line has such a key, even as a comment, and then writes its replacement. The replaced value is
- * valid if and only if the value was valid. */
+/* If the line sets a private key, even in a comment, writes the line with a replaced value and returns true. The new
+ * value is valid if the old one is, and invalid if not. */
 static bool write_private(const Identities *i, char *line, FILE *f) {
         char *start = line + strspn(line, " \t"), *key = line + strspn(line, " \t#;");
         size_t n = strcspn(key, "=: \t"), length, k = 0;
@@ -331,8 +331,8 @@ static bool is_comment(const char *line) {
         return *line == '#' || *line == ';';
 }
 
-/* Scrubs line by line. The name of the machine is replaced only in comments, because other lines have a meaning. A NUL
- * byte, which makes its line invalid, is written unchanged. */
+/* Writes a configuration file with its identifiers replaced, line by line. The host name is replaced in comments only:
+ * in settings the word may mean something else. A NUL, which makes its line invalid, is kept. */
 static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) {
         for (size_t at = 0; at < size;) {
                 size_t n = strcspn(text + at, "\n");
@@ -347,7 +347,7 @@ static void write_scrubbed(const Recorder *r, char *text, size_t size, FILE *f) 
         }
 }
 
-/* Records a file. recorded: its path in the recording. */
+/* Records a configuration file. recorded: its path in the recording. */
 static int record_one(Recorder *r, const char *path, const char *recorded) {
         _cleanup_free_ char *text = NULL, *copy = NULL;
         size_t size, copy_size;

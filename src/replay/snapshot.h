@@ -15,7 +15,7 @@ typedef struct Recorder {
         FILE *out;
         FILE *unreadable; /* text for the header: paths and errors of the first UNREADABLE_SHOWN unreadable files */
         size_t n_unreadable;
-        bool clean_paths; /* names in paths are replaced already; a second replacement would make them differ from other
+        bool clean_paths; /* names in paths are replaced already; replaced twice, they would differ from those in other
                              files */
         bool own_mounts;  /* /proc/1/mountinfo is unreadable; /proc/self/mountinfo was recorded instead */
 } Recorder;
@@ -23,31 +23,31 @@ typedef struct Recorder {
 #define UNREADABLE_SHOWN 16U
 #define RECORD_FILE_MAX  (16U * 1024U * 1024U)
 
-/* Writes the recorded part of a line to out, with its newline, and may modify line. Returns 0; 1 to leave out the rest
- * of the file; or -ENOMEM. */
+/* Writes what is to be recorded of a line, with a newline, to out. May modify line. Returns 0; 1 to drop the rest of
+ * the file; or -ENOMEM. */
 typedef int (*RecordFilter)(const Recorder *r, char *line, FILE *out);
 
 /* A directory entry. */
 typedef struct Entry {
         int dir_fd;
         const char *dir, *name;
-        const char *path; /* dir/name, or dir if name is "." */
+        const char *path; /* dir and name as one path; dir if name is "." */
 } Entry;
 
-/* Returns the filter for a file with more data than the daemon needs; NULL: the file is recorded whole. */
+/* Returns the filter for a file with more data than the daemon needs. NULL: the file is recorded whole. */
 RecordFilter filter_of(const char *path);
 
 bool record_exists(const Recorder *r, const char *directory, const char *name);
 
 /* The functions below return 0 or -ENOMEM. */
 
-/* Records a file, a link, which is not followed, or a directory without its contents. */
+/* Records a file, a link (not its target), or a directory (not its contents). */
 int record_entry(Recorder *r, const Entry *entry);
 /* Records the file that fd refers to under path, through filter_of(path), and closes it. fd: opened with O_NONBLOCK, or
  * the negative errno of opening the file. */
 int record_descriptor(Recorder *r, int fd, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
-int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* records data without a filter */
+int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* as a file, without a filter */
 
 int record_parts(Recorder *r); /* devices, CPUs, memory and all other files of sys/ and proc/ */
 int record_configuration(Recorder *r);

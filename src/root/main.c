@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root: performs one privileged action for passthroughd. host/rootservice.h lists the actions. */
+/* passthroughd-root: does one thing for passthroughd that needs root. host/rootservice.h lists these things. */
 
 #include <stdio.h>
 #include <stdlib.h>

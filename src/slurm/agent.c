@@ -25,10 +25,11 @@
 
 #define SECOND UINT64_C(1000000)
 
-/* Signals within this time count as one change. */
+/* Signals of passthroughd within this time cause one comparison. */
 #define SETTLE_TIME (SECOND / 5)
 
-/* Compare periodically, because slurmctld does not report that it has read its configuration again. */
+/* Compare periodically, because slurmctld sends no signal when it has read slurm.conf again and reset the Gres= of the
+ * node. */
 #define PERIOD (30 * SECOND)
 
 #define MATCH_DAEMON "type='signal',sender='" BUS_NAME "',path_namespace='" BUS_PATH "'"
@@ -39,7 +40,7 @@ typedef struct Agent {
         sd_bus *bus;
         sd_event *event;
         sd_event_source *timer;
-        bool failed;     /* slurmctld did not reply; logged once */
+        bool failed;     /* slurmctld could not be read or told; logged once */
         bool is_waiting; /* passthroughd did not reply; logged once */
         /* Ids of allocations that were logged in this comparison, and in the one before. */
         json_object *told, *told_before;
@@ -53,7 +54,8 @@ static void agent_done(Agent *a) {
         sd_event_unref(a->event);
 }
 
-/* NULL: passthroughd does not run, or does not reply. A signal comes when it starts. */
+/* Returns the description of the node. NULL: passthroughd does not run or reply; NameOwnerChanged follows when it
+ * starts. */
 static json_object *ask_daemon(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -69,7 +71,7 @@ static json_object *ask_daemon(Agent *a) {
         return o;
 }
 
-/* Returns true when the allocation was not logged yet. */
+/* Returns true when the last comparison did not log the allocation. Remembers that this one does. */
 static bool is_news(Agent *a, const char *id) {
         (void) json_object_object_add(a->told, id, NULL);
         return !json_object_object_get_ex(a->told_before, id, NULL);
@@ -96,7 +98,7 @@ static const char *text_of(json_object *o, const char *key) {
         return member_text(o, key) ?: "";
 }
 
-/* Releases the allocation. False: it stays, for example because a guest still runs. */
+/* Releases the allocation of an ended job. False: the allocation stays, for example because a guest still runs. */
 static bool release(Agent *a, json_object *allocation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *name = text_of(allocation, "name");
@@ -113,14 +115,16 @@ static bool release(Agent *a, json_object *allocation) {
         return r >= 0;
 }
 
-/* Returns false while a job of passthroughd works on the allocation, which ends by itself. */
+/* Returns false while passthroughd prepares or releases the allocation. That ends without this program. */
 static bool is_settled(json_object *allocation) {
         const char *state = text_of(allocation, "state");
 
         return !streq(state, "preparing") && !streq(state, "releasing");
 }
 
-/* Terminates the job of a failed allocation. Before the job has its files, its prolog reports the failure instead. */
+/*
+ * Terminates the job of a failed allocation. While the job has no files, its prolog still runs and reports the failure.
+ */
 static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         const char *name = text_of(allocation, "name");
         _cleanup_free_ char *sentence = string_format("passthroughd: %s", text_of(allocation, "reason"));
@@ -134,12 +138,13 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         r = sentence ? controller_terminate_job(id, sentence) : -ENOMEM;
         if (r == 0)
                 log_info("Terminated the job of %s, whose devices failed: %s", name, text_of(allocation, "reason"));
-        else /* try again in the next comparison */
+        else /* not terminated: try again in the next comparison */
                 json_object_object_del(a->told, text_of(allocation, "id"));
         return r;
 }
 
-/* Releases an allocation whose job Slurm does not have on this node; terminates the job of one that failed. */
+/* Releases an allocation whose job is not on this node, or terminates its job if the allocation has failed. 0 or
+ * -errno. */
 static int check_allocation(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
@@ -198,7 +203,9 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         Agent *a = userdata;
         uint64_t due, now;
 
-        /* Never set the timer to a later time, so that a node whose devices change all the time is compared as well. */
+        /*
+         * Only ever advance the timer: if each signal delayed it, a node with frequent changes would never be compared.
+         */
         if (sd_event_source_get_time(a->timer, &due) >= 0 && sd_event_now(a->event, CLOCK_MONOTONIC, &now) >= 0 &&
             due > now + SETTLE_TIME)
                 (void) sd_event_source_set_time(a->timer, now + SETTLE_TIME);
@@ -291,8 +298,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
                                  "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
                                  "passthroughd-slurm.service.");
-                /* If slurmd runs, it may fetch the configuration later, so exit with a status after which systemd tries
-                 * again. */
+                /* If slurmd runs, it may fetch the configuration later: systemd restarts this program after
+                 * EXIT_FAILURE, but not after EX_CONFIG. */
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();

@@ -11,7 +11,7 @@
 
 #define SECOND UINT64_C(1000000)
 
-/* The pause between attempts while the bus itself is away. */
+/* The pause between attempts while no bus can be reached. */
 #define PAUSE_MSEC 200
 
 #define MATCH_JOBS                                                                                                     \
@@ -28,7 +28,7 @@ static void attempt_done(Attempt *a) {
 }
 #define _cleanup_attempt_ _cleanup_(attempt_done)
 
-/* Stores the message of the job from a signal. */
+/* Stores the Message property of the job from a PropertiesChanged signal. */
 static int take_properties(Attempt *a, sd_bus_message *m) {
         const char *interface, *key, *text;
         int r = sd_bus_message_read(m, "s", &interface);
@@ -64,7 +64,7 @@ static int take_removed(Attempt *a, sd_bus_message *m) {
         return r < 0 || !streq_ptr(job, a->job) ? r : string_copy(&a->result, result);
 }
 
-/* Handles a signal. Skips one that cannot be read. */
+/* Notes what a signal says about the daemon or the job. Ignores a signal that cannot be parsed. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Attempt *a = userdata;
 
@@ -91,7 +91,7 @@ static int open_attempt(const Settings *settings, Attempt *a) {
         return r;
 }
 
-/* Handles received messages, or waits for more until the time. A negative errno when the connection is lost. */
+/* Handles one received message, or waits for one until the time. Returns -errno when the connection is lost. */
 static int turn(Attempt *a, uint64_t until) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
         int r = sd_bus_process(a->bus, NULL);
@@ -102,13 +102,14 @@ static int turn(Attempt *a, uint64_t until) {
 typedef struct Verdict {
         const char *error;
         Outcome outcome;
-        const char *sentence; /* replaces the bus's sentence; NULL: the error has one */
+        const char *sentence; /* shown instead of the error's message; NULL: show that */
 } Verdict;
 
 #define IS_AWAY "passthroughd does not run on this node."
 #define IS_DUMB "passthroughd does not reply."
 
-/* The outcomes of verdicts. Other errors mean a broken daemon, or one that does not know this plugin. */
+/* What each D-Bus error means for the job and the node. Errors that are not listed come from a broken daemon, or from
+ * one that does not know this plugin. */
 static const Verdict verdicts[] = {
         { SD_BUS_ERROR_SERVICE_UNKNOWN, OUTCOME_AGAIN, IS_AWAY },
         { SD_BUS_ERROR_NAME_HAS_NO_OWNER, OUTCOME_AGAIN, IS_AWAY },

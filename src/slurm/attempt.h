@@ -8,40 +8,42 @@
 #include "settings.h"
 #include "util/cleanup.h"
 
-/* The outcome for the job and for the node. */
+/* The result of a call, for the job and the node. */
 typedef enum Outcome {
         OUTCOME_DONE,
-        OUTCOME_SHORT,   /* not possible now: the job can run later, or on another node */
+        OUTCOME_SHORT,   /* not possible now: the job is requeued and may run later, or on another node */
         OUTCOME_INVALID, /* never possible: the request must be changed */
         OUTCOME_BROKEN,  /* an administrator must repair the node */
-        OUTCOME_AGAIN,   /* only of an attempt: the daemon is away, or works on the allocation */
+        OUTCOME_AGAIN,   /* returned by an AttemptFunction only: try again, because the daemon is away or works on the
+                            allocation */
 } Outcome;
 
-/* An attempt has a connection of its own, and what signals on it reported. */
+/* One attempt: its own connection to the bus, and what the signals on that connection have reported. */
 typedef struct Attempt {
         sd_bus *bus;
-        const char *daemon; /* unique name of the daemon that has the job; NULL: no job. Not owned */
-        const char *job;    /* object path, not owned */
+        const char *daemon; /* unique bus name of the daemon that runs the job; NULL: no job. Not owned */
+        const char *job;    /* object path of that job, not owned */
         char *message, *result;
         bool any_removed, owner_changed;
         uint64_t waited; /* time spent waiting for jobs, in microseconds */
 } Attempt;
 
-/* what: the argument of attempt_repeat(). Sets the sentence unless the outcome is OUTCOME_DONE. */
+/* Makes one attempt. what: passed on from attempt_repeat(). Sets *ret_sentence unless it returns OUTCOME_DONE. */
 typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sentence);
 
 /*
- * Calls the function until its outcome is not OUTCOME_AGAIN, after each change of the daemon. After the time
- * Settings.wait, in which waiting for jobs does not count, the outcome is OUTCOME_BROKEN. Unless the outcome is
- * OUTCOME_DONE, the caller frees *ret_sentence, which is NULL if there is no memory for it.
+ * Calls the function again, after each change of the daemon, until its outcome is not OUTCOME_AGAIN. Gives up after
+ * Settings.wait, not counting the time spent waiting for jobs: OUTCOME_BROKEN. Unless the outcome is OUTCOME_DONE, the
+ * caller frees *ret_sentence, which is NULL when out of memory.
  */
 Outcome attempt_repeat(const Settings *settings, AttemptFunction function, const void *what, char **ret_sentence);
 
-/* Maps an error reply to an Outcome and sets the sentence. An error without a D-Bus name is OUTCOME_AGAIN. */
+/* Maps an error reply to an outcome, and sets *ret_sentence. An error without a D-Bus name is OUTCOME_AGAIN. */
 Outcome attempt_judge(int error, const sd_bus_error *e, char **ret_sentence);
 
-/* Waits for the end of the job that the reply started. verb: for the sentence, as in "prepare". */
+/* Waits until the job whose path is in the reply has ended, and returns its outcome. verb: what the job does, for the
+ * sentence: "prepare". */
 Outcome attempt_wait(Attempt *a, sd_bus_message *reply, const char *job, const char *verb, char **ret_sentence);
 
-/* The object path that means that there is no job. */
+/* Methods return this object path when they have started no job. */
 #define JOB_NONE "/"

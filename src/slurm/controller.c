@@ -16,8 +16,8 @@ void controller_init(void) {
         slurm_init(NULL);
 }
 
-/* The argument by which a call names a job. It differs between releases of Slurm: src/slurm/features detects which one
- * the installed headers have. */
+/* Returns the argument that names a job in calls of libslurm. Its type differs between releases: src/slurm/features
+ * detects the one of the installed headers. */
 #ifdef SLURM_HAS_CALLS_BY_ID
 static slurm_step_id_t job_of(uint32_t id) {
         slurm_step_id_t job = SLURM_STEP_ID_INITIALIZER;
@@ -47,12 +47,12 @@ static void free_conf(slurm_conf_t *conf) {
 #endif
 }
 
-/* Removes const from a text: libslurm does not write to the texts of its messages, though they are not const. */
+/* Casts const away: libslurm's messages have char pointers, but libslurm does not write to these texts. */
 static char *text_of(const char *s) {
         return (char *) (uintptr_t) s;
 }
 
-/* Finds the job in a reply, which has all jobs of an array. NULL: the reply does not have the job. */
+/* Finds the job in a reply, which has all jobs of a job array. NULL: not in the reply. */
 static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
         for (uint32_t i = 0; i < message->record_count; i++)
                 if (message->job_array[i].job_id == id)
@@ -62,20 +62,19 @@ static const job_info_t *find_job(const job_info_msg_t *message, uint32_t id) {
 
 /* Returns the index of a node in the list of the job's nodes, or -1. */
 static int find_node(const job_info_t *info, const char *node) {
-        __auto_type list = slurm_hostlist_create(info->nodes); /* a pointer, in some releases hidden in its type */
+        __auto_type list = slurm_hostlist_create(info->nodes); /* a pointer, which some releases hide in a typedef */
         int i = list ? slurm_hostlist_find(list, node) : -1;
 
         slurm_hostlist_destroy(list);
         return i;
 }
 
-/* Returns the cores of the job on the node, NULL if it has none, and its CPUs there. */
+/* Reads the job's cores on the node (NULL: none) and the number of its CPUs there. */
 #ifdef SLURM_HAS_JOB_CORES
-/* Enough for a list of every second core of the largest machine. */
+/* Holds the list of every second core of the largest machine. */
 #define CORE_LIST_MAX 32768U
 
-/* Reads the cores from libslurm. The CPUs in its structures are cores, because it considers threads only when it
- * prints. */
+/* Reads the cores from libslurm, whose structures number cores, even where they call them CPUs. */
 static int load_cores(const job_info_t *info, const char *node, char **ret_cores, unsigned *ret_cpus) {
         char list[CORE_LIST_MAX];
         int cpus;
@@ -107,7 +106,7 @@ static node_info_msg_t *load_node(const char *node) {
         return NULL;
 }
 
-/* Returns all memory of the node, which a job has that did not request an amount; 0 if Slurm does not count memory. */
+/* Returns the whole memory of the node: a job without --mem gets all of it. 0: Slurm does not count memory. */
 static uint64_t find_all_memory(const job_info_t *info, const char *node) {
         node_info_msg_t *message =
                 info->tres_alloc_str && strstr(info->tres_alloc_str, "mem=") ? load_node(node) : NULL;
@@ -119,8 +118,8 @@ static uint64_t find_all_memory(const job_info_t *info, const char *node) {
         return memory * MEBIBYTE;
 }
 
-/* Returns the memory of the job on the node. --mem-per-cpu counts all CPUs of the job, including those that it has
- * because whole cores are allocated. */
+/* Returns the memory of the job on the node. --mem-per-cpu applies to all CPUs that the job has, including those it got
+ * because Slurm allocates whole cores. */
 static uint64_t find_memory(const job_info_t *info, const char *node, unsigned cpus) {
         if (info->pn_min_memory == 0)
                 return find_all_memory(info, node);
@@ -129,7 +128,7 @@ static uint64_t find_memory(const job_info_t *info, const char *node, unsigned c
         return (info->pn_min_memory & ~MEM_PER_CPU) * cpus * MEBIBYTE;
 }
 
-/* Returns true when Slurm has taken back the resources of the job, or its epilogs still run. */
+/* Returns true when the job has ended, also while its epilogs still run. */
 static bool is_over(const job_info_t *info) {
         uint32_t state = info->job_state & JOB_STATE_BASE;
 
@@ -187,7 +186,7 @@ void slurm_job_done(SlurmJob *job) {
         *job = (SlurmJob) { 0 };
 }
 
-/* Tells the owner in the AdminComment, and with notify also on the terminal or in the output of the job. */
+/* Tells the owner of a job, in its AdminComment and, with notify, on the job's terminal or in its output. */
 static void tell_owner(uint32_t id, bool notify, const char *sentence) {
         job_desc_msg_t change;
 
@@ -199,7 +198,7 @@ static void tell_owner(uint32_t id, bool notify, const char *sentence) {
                 (void) slurm_notify_job(job_of(id), text_of(sentence));
 }
 
-/* Converts a result. A call for a job that its owner canceled meanwhile, or that is pending again, is no failure. */
+/* Converts a result of libslurm to 0 or -EIO. A job that has ended meanwhile, or is pending again, is no failure. */
 static int result_of(int r) {
         if (r == SLURM_SUCCESS || errno == ESLURM_ALREADY_DONE || errno == ESLURM_INVALID_JOB_ID ||
             errno == ESLURM_JOB_PENDING)
@@ -207,7 +206,9 @@ static int result_of(int r) {
         return -EIO;
 }
 
-/* Returns true when the job has ended: Slurm would also requeue a job that is being canceled. */
+/*
+ * Returns true when the job has ended. Check before a requeue: Slurm would also requeue a job that is being canceled.
+ */
 static bool has_ended(uint32_t id) {
         job_info_msg_t *message = NULL;
         const job_info_t *info = NULL;

@@ -12,12 +12,13 @@
 typedef struct SlurmJob {
         uint32_t id;
         unsigned restarts;
-        time_t submitted; /* together with the restarts, it identifies the job among those of the same number */
+        time_t submitted; /* time of submission. Slurm numbers jobs from 1 again after a loss of its state; restarts and
+                             this time tell such jobs apart */
         bool is_over;     /* the job was canceled, and its epilog follows */
         bool can_requeue; /* a batch job, submitted without --no-requeue */
-        char *cores;      /* its cores on this node, in Slurm's numbers; NULL if it has none */
+        char *cores;      /* its cores on this node in Slurm's numbers, "0-3"; NULL: none */
         uint64_t memory;  /* bytes on this node; 0: Slurm does not count memory */
-        char *gres;       /* its GRES on this node, or NULL */
+        char *gres;       /* its GRES on this node, as Slurm prints them: "vmgpu:h100(CNT:2)"; NULL: none */
 } SlurmJob;
 
 /*
@@ -54,6 +55,6 @@ int controller_load_gres(const char *node, char **ret_gres, char **ret_types);
  * or -EIO. */
 int controller_set_gres(const char *node, const char *gres);
 
-/* Checks for a job. 1: it runs or is ending on the node; 0: it does not, or does not exist; -EIO: slurmctld does not
+/* Returns 1 if the job runs or ends on the node, 0 if it does not (or does not exist), -EIO if slurmctld does not
  * reply. */
 int controller_has_job(uint32_t id, const char *node);

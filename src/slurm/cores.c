@@ -8,7 +8,7 @@
 #include "model/json-parse.h"
 #include "util/strings.h"
 
-/* Limit on the cost of the values. A core, of about 150 bytes, costs 18. */
+/* The most that the JSON's values may cost (json_parse_within()). A core costs 18, in about 150 bytes of text. */
 #define COST_MAX ((size_t) 8 << 20)
 
 static bool has_number(json_object *o, const char *key, uint64_t number) {
@@ -24,7 +24,7 @@ static json_object *find_job(json_object *jobs, uint32_t id) {
         return NULL;
 }
 
-/* Reads the status, a list of words. */
+/* Reads the status of a core, a list of words. Returns -EBADMSG unless it says whether the core is allocated. */
 static int read_status(json_object *status, bool *ret_allocated) {
         bool known = false;
 
@@ -39,7 +39,9 @@ static int read_status(json_object *status, bool *ret_allocated) {
         return known ? 0 : -EBADMSG;
 }
 
-/* Reads the cores of all sockets. Slurm numbers cores socket after socket, so none may be left out. */
+/*
+ * Reads the allocated cores of all sockets. Slurm numbers cores socket after socket, so the JSON must list every core.
+ */
 static int read_sockets(json_object *sockets, CpuSet *ret) {
         unsigned number = 0;
 
@@ -68,7 +70,7 @@ static int read_job(json_object *job, const char *name, char **ret_cores, unsign
         unsigned cpus;
         int r;
 
-        if (!resources) /* it waits */
+        if (!resources) /* null: the job waits */
                 return json_object_object_get_ex(job, "job_resources", NULL) ? 0 : -EBADMSG;
         node = json_find(member(member(resources, "nodes"), "allocation"), "name", name);
         if (JSON_READ_INTEGER(member(node, "cpus"), "count", UINT16_MAX, &cpus) < 0)

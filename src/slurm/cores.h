@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads the cores of a job: since Slurm 24.11 scontrol(1) tells them, but no function of libslurm. */
+/* Reads the cores of a job from the JSON of scontrol(1): since Slurm 24.11 no function of libslurm returns them. */
 
 #include <stddef.h>
 #include <stdint.h>

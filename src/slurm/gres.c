@@ -8,7 +8,8 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
-/* A daemon of 0.3, which runs until its restart after an upgrade, has no kinds: its GPUs are of class 03. */
+/* Returns true for a GPU or accelerator. A daemon of 0.3, which runs on after an upgrade until its restart, reports no
+ * kind: then its GPUs are those of PCI class 03. */
 static bool is_accelerator(json_object *device) {
         const char *kind = member_text(device, "kind"), *class = member_text(device, "class");
 
@@ -17,7 +18,7 @@ static bool is_accelerator(json_object *device) {
         return streq_ptr(kind, "gpu") || streq_ptr(kind, "accelerator");
 }
 
-/* Appends a word in lower case; replaces characters that a GRES type cannot have. */
+/* Appends a word to the GRES type, in lower case, with '_' for characters that a type cannot have. */
 static int append_word(char **type, const char *word, size_t n) {
         int r = string_append(type, "_", "%.*s", (int) n, word);
 
@@ -68,7 +69,7 @@ static bool is_in_service(const char *state) {
         return streq_ptr(state, "available") || streq_ptr(state, "allocated") || streq_ptr(state, "reserved");
 }
 
-/* Sets the type of the pool to that of the device. A pool with several models has no type. */
+/* Sets the type of the pool to the model of the device. Clears it when the pool has devices of several models. */
 static int take_type(Gres *gres, json_object *device) {
         _cleanup_free_ char *type = NULL;
         int r = is_accelerator(device) ? take_model(device, &type) : 0;
@@ -101,7 +102,7 @@ static int take_devices(Gres *gres, json_object *devices) {
         return 0;
 }
 
-/* Adds the slots of a service, which the daemon has counted. */
+/* If the pool is a service, sets the totals to the daemon's count of its slots. */
 static void take_slots(Gres *gres, json_object *pool) {
         if (member_length(pool, "endpoints") > 0)
                 gres->total = gres->healthy = (unsigned) member_number(pool, "total");
@@ -150,7 +151,7 @@ void gres_list_done(GresList *list) {
         *list = (GresList) { 0 };
 }
 
-/* Returns whether an entry of the list is for this pool: "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)". */
+/* Returns whether the first entry of a Gres= is for this pool: "vmgpu", "vmgpu:8" or "vmgpu:h100:8(S:0-1)". */
 static bool is_of_pool(const char *entry, const Gres *g) {
         size_t n = strcspn(entry, ":(,"), prefix = strlen(GRES_PREFIX);
 
@@ -174,7 +175,7 @@ static const Gres *find_gres(const GresList *list, const char *entry) {
         return NULL;
 }
 
-/* Returns the length of the entry up to its count: "vmgpu:h100" of "vmgpu:h100:8(S:0-1)". */
+/* Returns the length of the entry without its count: that of "vmgpu:h100" in "vmgpu:h100:8(S:0-1)". */
 static size_t name_length(const char *entry) {
         size_t n = strcspn(entry, "("), i = n;
 

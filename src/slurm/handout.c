@@ -11,8 +11,8 @@
 
 #define VARIABLES_MAX ((size_t) 1 << 20)
 
-/* Opens the directory. Root writes files there and reads variables for jobs from it, so -EPERM if other users could
- * create files. */
+/* Opens the directory of the files of jobs. Returns -EPERM if other users than root could create files there: root
+ * writes these files and sets variables from them. */
 static int open_directory(const char *path, bool create) {
         _cleanup_close_ int fd = -1;
         struct stat st;
@@ -86,7 +86,7 @@ int handout_read(const char *directory, const char *name,
         char *rest, *line;
         int r;
 
-        /* Most jobs have no files, and need no directory. */
+        /* Most jobs have no files, so do not create the directory for them. */
         if (path && access(path, F_OK) < 0)
                 return -errno;
         dir_fd = open_directory(directory, false);

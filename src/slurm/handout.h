@@ -10,9 +10,9 @@
 
 #include "util/cleanup.h"
 
-/* The names of the variables. */
-#define VARIABLE_ALLOCATION "PASSTHROUGH_ALLOCATION" /* the name of the allocation */
-#define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* the path of NAME.xml */
+/* The names of the variables in NAME.env. */
+#define VARIABLE_ALLOCATION "PASSTHROUGH_ALLOCATION" /* name of the allocation */
+#define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* path of NAME.xml */
 #define VARIABLE_DEVICES    "PASSTHROUGH_DEVICES"    /* "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1" */
 
 /* Writes both files and replaces older ones. document: NULL when the allocation has no CPUs and no memory; then there

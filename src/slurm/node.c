@@ -7,7 +7,7 @@
 #include "node.h"
 #include "util/strings.h"
 
-/* Limit of a method call: Allocate and Release reply before their jobs run. */
+/* Time limit of a call. Allocate and Release reply before their jobs run, so it covers no hardware work. */
 #define CALL_TIMEOUT (60 * UINT64_C(1000000))
 
 int node_open_bus(const char *address, sd_bus **ret) {

@@ -8,10 +8,10 @@
 /* Connects to the bus with this address; NULL: the system bus. 0 or a negative errno. */
 int node_open_bus(const char *address, sd_bus **ret);
 
-/* Makes a call of a method of the manager. It does not start passthroughd, because the administrator may have stopped
- * it. */
+/* Makes a call of a method of the Manager. The call does not start passthroughd, which the administrator may have
+ * stopped. */
 int node_new_call(sd_bus *bus, const char *member, sd_bus_message **ret);
 
-/* Calls a method of the manager, as sd_bus_call_method() does. */
+/* Calls a method of the Manager, as sd_bus_call_method() does. 0 or more, or a negative errno with *ret_error. */
 int node_call(sd_bus *bus, const char *member, sd_bus_error *ret_error, sd_bus_message **ret_reply, const char *types,
               ...);

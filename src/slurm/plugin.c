@@ -15,14 +15,14 @@
 #include "settings.h"
 #include "util/strings.h"
 
-/* Slurm finds these symbols by name; all others of this plugin are hidden. */
+/* Slurm finds the following symbols by name. All other symbols of this plugin are hidden. */
 #pragma GCC visibility push(default)
 /* cppcheck-suppress unknownMacro */
 SPANK_PLUGIN(passthrough, 1)
 extern spank_f slurm_spank_init, slurm_spank_job_prolog, slurm_spank_init_post_opt, slurm_spank_job_epilog;
 #pragma GCC visibility pop
 
-/* Checks the option, in the program in which it is typed. */
+/* Checks the value of --passthrough in the program that the user runs: sbatch, srun or salloc. */
 static int on_option(int value, const char *text, int remote) {
         _cleanup_job_request_ JobRequest request = { 0 };
         _cleanup_free_ char *sentence = NULL;
@@ -39,7 +39,7 @@ static struct spank_option option = {
         .name = option_name, .arginfo = option_argument, .usage = option_usage, .has_arg = 1, .cb = on_option
 };
 
-/* Returns the value of the option; NULL: the job does not use it. */
+/* Returns the value of --passthrough; NULL: the job does not use the option. */
 static const char *option_value(spank_t spank) {
         char *value = NULL;
 
@@ -59,7 +59,7 @@ int slurm_spank_init(spank_t spank, int argc, char **argv) {
         return spank_context() == S_CTX_SLURMD ? ESPANK_SUCCESS : (int) spank_option_register(spank, &option);
 }
 
-/* Returns the node's name in slurm.conf. */
+/* Returns the name of this node in slurm.conf. "": unknown. */
 static const char *node_name(void) {
         /* cppcheck-suppress getenv ; set by slurmd for prolog and epilog */
         const char *name = getenv("SLURMD_NODENAME");
@@ -71,7 +71,7 @@ static const char *or_no_memory(const char *sentence) {
         return sentence ? sentence : "Out of memory.";
 }
 
-/* Writes the files that the steps read. */
+/* Writes the files of the job, from which its steps get their environment. */
 static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid, char **ret_sentence) {
         _cleanup_free_ char *document = NULL, *devices = NULL;
         char name[RESERVATION_NAME_MAX];
@@ -84,7 +84,8 @@ static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid
         reservation_name(job->id, name);
         r = handout_write(settings->directory, name, uid, document, devices ? devices : "");
         if (r == 0) {
-                /* If the job was canceled meanwhile, its epilog may have looked for the files already. */
+                /* The job may have been canceled meanwhile. Its epilog has then released the allocation and found no
+                 * files to remove. */
                 outcome = reservation_check(settings, job->id, ret_sentence);
                 if (outcome != OUTCOME_DONE)
                         (void) handout_remove(settings->directory, name);
@@ -115,7 +116,7 @@ static Outcome reserve(const Settings *settings, const SlurmJob *job, uid_t uid,
         return outcome == OUTCOME_DONE ? hand_out(settings, job, uid, ret_sentence) : outcome;
 }
 
-/* Refuses the job: tells the owner, or drains the node for the administrator. 0 or a negative errno. */
+/* Removes the job from the node and tells its owner. OUTCOME_BROKEN also drains the node. 0 or a negative errno. */
 static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         _cleanup_free_ char *reason = string_format("passthroughd: %s", or_no_memory(sentence));
         int r = reason ? 0 : -ENOMEM;
@@ -129,8 +130,8 @@ static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         return controller_refuse_job(job, outcome == OUTCOME_INVALID, reason);
 }
 
-/* A return value other than 0 drains the node with a reason of Slurm; used only when slurmctld cannot be given a better
- * reason. */
+/* A return value other than 0 makes Slurm drain the node with a reason of its own. It is used only when slurmctld
+ * cannot be given the sentence. */
 int slurm_spank_job_prolog(spank_t spank, int argc, char **argv) {
         _cleanup_slurm_job_ SlurmJob job = { 0 };
         _cleanup_free_ char *sentence = NULL;
@@ -174,8 +175,8 @@ int slurm_spank_job_epilog(spank_t spank, int argc, char **argv) {
                 return -1;
         reservation_name(id, name);
         outcome = reservation_release(&settings, id, &sentence);
-        /* Remove the files after the release: a prolog that still runs checks for the allocation after it has written
-         * them. */
+        /* Remove the files last: a prolog that still runs writes its files first and then checks that the allocation
+         * exists. */
         (void) handout_remove(settings.directory, name);
         if (outcome == OUTCOME_DONE)
                 return 0;
@@ -191,7 +192,7 @@ static int set_variable(const char *variable, const char *value, void *userdata)
         return spank_setenv(userdata, variable, value, 1) == ESPANK_SUCCESS ? 0 : -EIO;
 }
 
-/* Runs in slurmstepd, still as root. */
+/* Adds the variables of the job to the environment of a step. Runs in slurmstepd, before it drops root. */
 int slurm_spank_init_post_opt(spank_t spank, int argc, char **argv) {
         char name[RESERVATION_NAME_MAX];
         Settings settings;

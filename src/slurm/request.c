@@ -9,10 +9,10 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
-/* Longer than any valid text: more than the names of all pools in a request. */
+/* The longest accepted value: more than the names of all pools in a request. */
 #define TEXT_MAX ((size_t) 1024)
 
-/* Parses one word, which is modified. */
+/* Parses one POOL[=COUNT] of the value; overwrites the '='. 0, -EINVAL or -ENOMEM. */
 static int parse_word(char *word, PoolCount *ret) {
         char *equals = strchr(word, '=');
         uint64_t count = 1;
@@ -31,7 +31,7 @@ int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence) {
         char *rest = list, *word;
         int r = list ? 0 : -ENOMEM;
 
-        /* The prolog parses the text as root, and its messages go to terminals. */
+        /* The prolog parses the value as root and prints it to terminals: refuse control characters. */
         if (r == 0 && (strnlen(text, TEXT_MAX + 1) > TEXT_MAX || !text_is_clean(text)))
                 r = -EINVAL;
         while (r == 0 && (word = strsep(&rest, ","))) {
@@ -59,7 +59,7 @@ void job_request_done(JobRequest *q) {
         *q = (JobRequest) { 0 };
 }
 
-/* Returns the number in the entry "NAME[:TYPE](CNT:NUMBER)" if the entry is of this GRES, else 0. */
+/* Returns the number in an entry "NAME[:TYPE](CNT:NUMBER)" if NAME is the GRES of this pool, else 0. */
 static uint64_t entry_count(const char *entry, const char *pool) {
         size_t n = strlen(GRES_PREFIX), length = strlen(pool);
         const char *count = strstr(entry, "(CNT:");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The value of --passthrough, "gpu=1,ib-vf=2", and the Slurm GRES that count the same devices. Pure. */
+/* The value of --passthrough, "gpu=1,ib-vf=2", and its check against the GRES that Slurm gave the job. Pure. */
 
 #include <stddef.h>
 #include <stdint.h>

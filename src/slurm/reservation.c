@@ -16,17 +16,19 @@ void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]) {
         (void) snprintf(buf, RESERVATION_NAME_MAX, GRES_ALLOCATION_PREFIX "%" PRIu32, id);
 }
 
-/* Returns whether the plugin made the allocation. */
+/* Returns 1 if this plugin made the allocation for a job, 0 if not, or a negative errno. */
 static int is_of_job(sd_bus *bus, const char *path, sd_bus_error *error) {
         _cleanup_free_ char *tag = NULL;
         int r = sd_bus_get_property_string(bus, BUS_NAME, path, BUS_ALLOCATION_INTERFACE, "Tag", error, &tag);
 
-        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* the allocation was released meanwhile */
+        if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* released meanwhile */
                 return 0;
         return r < 0 ? r : streq(tag, GRES_ALLOCATION_TAG);
 }
 
-/* Reads the generation of the allocation of a job; 0 if there is none. */
+/*
+ * Sets *ret to the generation of the allocation that this plugin made under this name; 0 if there is none. 0 or -errno.
+ */
 static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         const char *found, *state, *path;
@@ -183,8 +185,8 @@ static Outcome try_allocate_once(Attempt *a, const Wanted *w, bool *ret_taken, c
         return streq(job, JOB_NONE) ? OUTCOME_DONE : attempt_wait(a, reply, job, "prepare", ret_sentence);
 }
 
-/* Tries to allocate. An earlier start of the job, whose epilog did not run, may have an allocation of this name, which
- * is released first. If another program made an allocation of this name, it stays, and the job gets none. */
+/* Tries to allocate. If an earlier run of the job left an allocation of this name, because its epilog did not run,
+ * releases that first. An allocation of this name that another program made stays, and the job is refused. */
 static Outcome try_allocate(Attempt *a, const void *what, char **ret_sentence) {
         const Wanted *w = what;
         bool taken;
@@ -213,7 +215,7 @@ Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t ui
         CpuSet set;
 
         reservation_name(job->id, name);
-        /* The number of the job alone is not enough: Slurm counts jobs from 1 again when its state is lost. */
+        /* The number of the job is not unique: Slurm counts jobs from 1 again when it has lost its state. */
         (void) snprintf(token, sizeof(token), "%" PRIu32 ".%u.%jd", job->id, job->restarts, (intmax_t) job->submitted);
         if (cpus && cpuset_parse(cpus, &set) == 0)
                 w.n_cpus = cpuset_count(&set);
@@ -254,7 +256,7 @@ static int read_description(sd_bus *bus, const char *name, char **ret_document, 
         r = sd_bus_message_read(allocation, "o", &path);
         if (r < 0)
                 return r;
-        /* Use the unique name, for which the bus does not start the daemon. */
+        /* Call the unique name of the daemon: the bus does not start a daemon for it. */
         r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE, "Devices",
                                 error, &devices, "a(ss)");
         return r < 0 ? r : read_devices(devices, ret_devices);

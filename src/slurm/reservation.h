@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The allocation of a job. */
+/* The allocation of a job, as the plugin makes, checks and releases it over D-Bus. */
 
 #include "attempt.h"
 #include "controller.h"
@@ -11,11 +11,14 @@
 #define RESERVATION_NAME_MAX 32
 void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]);
 
-/* Returns true when the allocation of the job has CPUs and memory, and so a domain document. */
+/* Returns true when the allocation of the job has CPUs and memory: then there is a domain document. */
 bool reservation_has_guest(const SlurmJob *job);
 
-/* Allocates what the job requests, and waits until it is prepared. uid: the owner. cpus: the kernel's numbers, or NULL.
- * Unless the outcome is OUTCOME_DONE, the caller frees *ret_sentence, which is NULL if there is no memory for it. */
+/*
+ * Allocates what the job requests, and waits until the devices are prepared. uid: the owner of the job. cpus: CPUs of
+ * the job in the kernel's numbers; NULL: none. Unless the outcome is OUTCOME_DONE, the caller frees *ret_sentence,
+ * which is NULL when out of memory.
+ */
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence);
 

@@ -14,7 +14,7 @@
 #include "util/program.h"
 #include "util/strings.h"
 
-/* The longest output. A core has about 150 bytes, on each node of the job. */
+/* The longest accepted output of scontrol, which has about 150 bytes for each core of each node of the job. */
 #define OUTPUT_MAX ((size_t) 64 << 20)
 
 extern char **environ;
@@ -70,7 +70,7 @@ int scontrol_show_job(uint32_t id, char **ret, size_t *ret_size) {
                 return r;
         (void) close(TAKE_FD(output));
         r = read_all_fd(input, OUTPUT_MAX, &text, ret_size);
-        /* If scontrol still writes, SIGPIPE ends it. */
+        /* If the output was too long, scontrol still writes: SIGPIPE ends it. */
         (void) close(TAKE_FD(input));
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)

@@ -5,7 +5,7 @@
 #include "settings.h"
 #include "util/strings.h"
 
-/* Returns the value of the argument NAME=VALUE; NULL for another argument. */
+/* Returns VALUE if the argument is NAME=VALUE with this name, else NULL. */
 static const char *value_of(const char *argument, const char *name) {
         size_t n = strlen(name);
 

@@ -4,16 +4,17 @@
 /* The arguments of the plugin in plugstack.conf, NAME=VALUE. */
 
 typedef struct Settings {
-        const char *bus;       /* bus=ADDRESS: the bus of passthroughd; NULL: the system bus */
+        const char *bus;       /* bus=ADDRESS: the D-Bus address; NULL: the system bus */
         const char *root;      /* root=DIR: the directory with sys/ of the machine; default "" */
-        const char *directory; /* directory=DIR: for the files of jobs; default SETTINGS_DIRECTORY */
-        const char *numa;      /* numa=POLICY: for requests; default SETTINGS_NUMA */
+        const char *directory; /* directory=DIR: where the files of jobs are; default SETTINGS_DIRECTORY */
+        const char *numa;      /* numa=POLICY: the NUMA policy of requests; default SETTINGS_NUMA */
         unsigned wait;         /* wait=SECONDS: how long to wait for passthroughd; default SETTINGS_WAIT */
 } Settings;
 
 #define SETTINGS_DIRECTORY "/run/passthroughd-slurm"
 #define SETTINGS_WAIT      60
-/* Slurm has chosen the cores already, so with a stricter policy a job might never start. */
+/* Slurm has chosen the job's cores already. With a stricter policy they might be on another node than any free device,
+ * and the job would never start. */
 #define SETTINGS_NUMA      "preferred"
 
 /* Parses the arguments, into which *ret points. 0, or -EINVAL with the wrong argument in *ret_wrong. */

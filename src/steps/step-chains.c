@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Divides steps into chains that run in parallel, and computes how long each step may take. */
+/* Divides steps into chains that run in parallel, and computes how long steps may take. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,14 +7,14 @@
 #include "steps/step.h"
 #include "util/strings.h"
 
-/* The limit of a slow step, in multiples of JobTimeoutSec=. */
+/* A step that may be slow is given up after this multiple of JobTimeoutSec=. */
 #define SLOW 3U
 
-/* The properties of a device that decide with which devices it shares a chain. */
+/* The properties of a device that decide which other devices share its chain. */
 typedef struct Place {
-        PciAddress device, pf; /* pf: the PF of a VF, otherwise the function itself */
-        int group, bridge;     /* -1: none */
-        size_t chain;          /* index of one device of the chain, the same for all its devices */
+        PciAddress device, pf; /* pf: for a VF its PF, otherwise the device itself */
+        int group, bridge;     /* -1: the device has none */
+        size_t chain;          /* index of one device in the chain, the same for all devices of the chain */
 } Place;
 
 static Place place_of(const Inventory *inv, PciAddress device) {
@@ -82,8 +82,8 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
         return 0;
 }
 
-/* Counts the GPUs to ask about: the first STEP_CHECK_GPU asks about the GPUs of all these steps, one after the
- * other. */
+/* Counts the GPU checks. The job asks about the GPUs of neighbouring checks in the first of these steps, one GPU after
+ * the other. */
 static unsigned count_gpu_checks(const StepList *l) {
         unsigned n = 0;
 
@@ -112,8 +112,8 @@ static bool is_asked_with_previous(const StepList *l, size_t i) {
         return i > 0 && l->steps[i].kind == STEP_CHECK_GPU && l->steps[i - 1].kind == STEP_CHECK_GPU;
 }
 
-/* Returns the longest time of a part: all chains count as long as the longest one, and l->parallel of them run at a
- * time. */
+/* Returns how long the part of the list may take. l->parallel chains run at a time, and each counts as long as the
+ * longest one. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
 

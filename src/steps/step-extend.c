@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Extends the steps that prepare or release an allocation, each function for one subject. */
+/* Adds further steps to a list that prepares or releases an allocation. Each section below is about one subject. */
 #include <errno.h>
 
 #include "steps/step.h"
 #include "util/strings.h"
 
-/* Adds steps that check the health of devices before a guest gets them. */
+/* Steps that check the health of devices before a guest gets them. */
 
 static bool has_bind(const StepList *l, PciAddress device) {
         for (size_t i = 0; i < l->n; i++)
@@ -21,7 +21,8 @@ int steps_check_health(const Allocation *a, StepList *steps) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 PciAddress device = a->devices[i].address;
 
-                /* For mediated devices no check is needed: a GPU's driver notices a dead GPU when it creates one. */
+                /* A mediated device needs no check, because the driver notices a dead GPU when it creates the mediated
+                 * device. */
                 if (device.instance == 0 && !has_bind(steps, device))
                         step_list_add(steps, (Step) { STEP_CHECK_HEALTH, device });
         }
@@ -29,9 +30,10 @@ int steps_check_health(const Allocation *a, StepList *steps) {
         return step_list_result(steps);
 }
 
-/* Sets how the devices of an allocation are reset. */
+/* How the devices of an allocation are reset. */
 
-/* Returns the pool of a device; for a companion, that of the assigned device of its card. */
+/* Returns the pool of the device. A companion has no pool, so for it the pool of its card's assigned device is
+ * returned. */
 static const Pool *pool_of_card(const Allocation *a, const AllocationDevice *d, const Config *config) {
         while (d > a->devices && d->role == DEVICE_ROLE_COMPANION)
                 d--;
@@ -61,10 +63,10 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
         return step_list_result(steps);
 }
 
-/* The steps for NVIDIA GPUs that have returned to the host. */
+/* Steps for NVIDIA GPUs that have returned to the host. */
 
-/* Returns whether the device is bound to NVIDIA's driver before the steps, as after an interrupted release, or after
- * them. */
+/* Returns true when NVIDIA's driver has the device after the steps: a step binds the device to it; or no step binds the
+ * device and the driver has it already, as after an interrupted release. */
 static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
 
@@ -74,7 +76,8 @@ static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const I
         return dev && allocation_device_is(d, dev) && streq_ptr(dev->driver, NVIDIA_DRIVER);
 }
 
-/* Returns whether the GPU returns to NVIDIA's driver. With a vGPU, the VF or the GPU was never unbound from it. */
+/* Returns true for a GPU that NVIDIA's driver has again after the steps. A GPU with vGPUs is not meant: the driver
+ * keeps it. */
 static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         return d->pool && !d->is_vf && d->vgpu_type == 0 && is_with_nvidia(l, d, inv);
 }
@@ -89,7 +92,7 @@ int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, Ste
         return step_list_result(steps);
 }
 
-/* The steps that clean devices with a command before they return to the host. */
+/* Steps that clean devices with a command before the devices return to the host. */
 
 static const Pool *pool_with_cleaner(const Step *s, const Allocation *a, const Config *config) {
         const AllocationDevice *d = s->kind == STEP_CHECK ? allocation_find_device(a, s->device) : NULL;
@@ -114,7 +117,7 @@ int steps_clean(const Allocation *a, const Config *config, StepList *steps) {
         return step_list_result(steps);
 }
 
-/* The steps that stop services before devices are unbound, and start them afterwards. */
+/* Steps that stop services before devices are unbound, and start the services afterwards. */
 
 bool step_list_has_service(const StepList *l, const char *name) {
         for (size_t i = 0; i < l->n; i++)
@@ -130,14 +133,14 @@ bool step_lists_share_service(const StepList *a, const StepList *b) {
         return false;
 }
 
-/* Returns the pool of the device that the step unbinds; NULL for other steps, and for devices in no pool. */
+/* Returns the pool of the device that the step unbinds. NULL for other steps, and for a device in no pool. */
 static const Pool *pool_of_unbound(const Step *s, const Allocation *a, const Config *config) {
         const AllocationDevice *d = s->kind == STEP_UNBIND ? allocation_find_device(a, s->device) : NULL;
 
         return d && d->pool ? config_find_pool(config, d->pool) : NULL;
 }
 
-/* The functions below append steps for the first n steps of the list. */
+/* The functions below look at the first n steps of the list, and append steps for them. */
 
 static void stop_services(StepList *l, size_t n, const Allocation *a, const Config *config) {
         for (size_t i = 0; i < n; i++) {
@@ -176,7 +179,7 @@ int steps_around_services(const Allocation *a, const Config *config, StepList *s
         return step_list_result(steps);
 }
 
-/* The steps that create and remove shared memory. */
+/* Steps that create and remove shared memory. */
 
 static int add_regions(StepList *l, StepKind kind, const Allocation *a, const char *group) {
         for (size_t i = 0; i < a->n_regions; i++)
@@ -210,9 +213,9 @@ bool step_lists_share_region(const StepList *a, const StepList *b) {
         return false;
 }
 
-/* The steps that activate and deactivate the NVLink partition of an allocation. */
+/* Steps that activate and deactivate the NVLink partition of an allocation. */
 
-/* Returns whether a step was added. */
+/* Adds the step if the allocation has a partition and Manager= is set. Returns true if it did. */
 static bool add_fabric_step(StepList *l, StepKind kind, const Allocation *a, const Config *config) {
         if (a->partition < 0 || !config->fabric_manager)
                 return false;
@@ -249,7 +252,7 @@ bool step_may_lack(const Step *s, int error) {
         return false;
 }
 
-/* The steps that plug devices into a running guest, and take them from it. */
+/* Steps that plug devices into a running guest, and take devices from it. */
 
 static int add_hostdevs(StepList *steps, StepKind kind, const char *uuid, const PciAddress *devices,
                         char *const *hostdevs, size_t n) {
@@ -283,10 +286,10 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
         return r;
 }
 
-/* The steps that change the number of VFs. */
+/* Steps that change the number of VFs. */
 
-/* Adds steps that remove driver and override of a VF. They are lost with the VF anyway; explicit steps let the undo
- * restore both. */
+/* Adds steps that remove the driver and the override of a VF. Removing the VF would remove both anyway; with steps of
+ * their own, the undo restores them. */
 static void strip_vf(StepList *l, const PciDevice *vf) {
         if (vf->driver)
                 step_list_add(l, (Step) { STEP_UNBIND, vf->address, .unbind = { .driver = vf->driver } });
@@ -301,16 +304,18 @@ static void remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
                 if (vf)
                         strip_vf(l, vf);
         }
-        /* Save MACs and GUIDs of the VFs, because not every driver restores them when VFs are created again. */
+        /* Save the attributes (MACs and GUIDs) of the VFs, because some drivers do not restore them when VFs are
+         * created again. */
         for (size_t i = 0; pci_device_is_nic(pf) && i < pf->n_virtfns; i++)
                 step_list_add(l, (Step) { STEP_SAVE_VF_STATE, pf->address, .vf = { .index = (unsigned) i } });
         step_list_add(l, (Step) { STEP_REMOVE_VFS, pf->address, .count = (unsigned) pf->n_virtfns });
 }
 
 static void change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
-        /* 1. Set autoprobe before VFs are created, also by an undo: it does not affect existing VFs. */
+        /* 1. Set autoprobe before VFs are created, because it has no effect on existing VFs. The undo creates VFs
+         * too. */
         step_list_add(l, (Step) { STEP_AUTOPROBE, pf->address, .on = false });
-        /* 2. Remove existing VFs: the kernel cannot change one number directly into another, only through 0. */
+        /* 2. Remove the existing VFs: the kernel changes a number of VFs only to 0, and then to another number. */
         if (pf->n_virtfns > 0)
                 remove_vfs(l, inv, pf);
         /* 3. Create the VFs. */

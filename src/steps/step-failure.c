@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Translates the errno of a step into cause and remedy: drivers/base/dd.c and drivers/pci/iov.c of the kernel. */
+/* Says in sentences why a step failed and what to do, by its errno: drivers/base/dd.c and drivers/pci/iov.c of the
+ * kernel. */
 
 #include <errno.h>
 
@@ -150,7 +151,7 @@ static const struct {
         { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
 };
 
-/* Returns the attributes of the step that the PF does not offer, as text. NULL when it offers them all. */
+/* Returns as text which attributes of the step the PF does not offer. NULL when it offers them all. */
 static char *lacking(const Step *s, const VfAttributes *found) {
         VfAttributes to = s->vf.attributes;
 
@@ -207,7 +208,7 @@ char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *fo
         _cleanup_free_ char *missing = lacking(s, found);
         _cleanup_free_ char *what = step_describe(s);
 
-        /* If the PF offers other attributes, switchdev mode is not the reason for the missing ones. */
+        /* Switchdev mode is not the reason for attributes that are missing while the PF offers others. */
         if (error != -EOPNOTSUPP || (missing && found->set != 0))
                 return step_failure(s, error, found);
         return string_format("Failed to %s: the PF's eswitch is in switchdev mode, in which VLAN, QoS and spoof check "

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the lists of steps that prepare and release an allocation. */
+/* The list of steps, and the steps that prepare and release an allocation. */
 
 #include "steps/step.h"
 
@@ -231,13 +231,13 @@ char *step_describe(const Step *s) {
         return NULL;
 }
 
-/* The present state of a device. If the device is gone or its address has another card: the state before the
+/* The present state of a device. If the device is missing or another card has its address, the state before the
  * allocation. */
 typedef struct Present {
         bool there;
-        const char *driver, *override; /* NULL: none, or override was not read */
+        const char *driver, *override; /* NULL: there is none, or override was not read */
         bool on_vfio;
-        bool with_host; /* bound to a host driver */
+        bool with_host; /* the device is bound to a host driver */
 } Present;
 
 static Present present(const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
@@ -251,7 +251,7 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
-/* Adds a step that sets the attributes of a VF. */
+/* Adds a step of this kind for the attributes that are set. Does nothing when none is. */
 static void give(StepList *l, StepKind kind, const AllocationDevice *d, const PciDevice *vf,
                  const VfAttributes *attributes) {
         if (attributes->set != 0)
@@ -262,29 +262,27 @@ static void give(StepList *l, StepKind kind, const AllocationDevice *d, const Pc
                                                .address = d->address } });
 }
 
-/* Adds steps that set the attributes of a VF. A failure to set a requested attribute fails the job; generated
- * attributes are optional. */
+/* Adds steps that set the attributes of a VF. The job fails if an attribute that the request names cannot be set. An
+ * attribute that the daemon generated is optional. */
 static void give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes generated = d->attributes, wanted = d->attributes;
 
         if (!vf || a->status.domain)
                 return;
-        /*
-         * With a baseline, the PF has offered these attributes before, and the allocation records that the VF has them,
-         * so now they are required.
-         */
+        /* With a baseline, an earlier job has set the generated attributes, and the allocation records that the VF has
+         * them. So they are required now. */
         vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
         vf_attributes_keep(&wanted, ~generated.set);
-        /* If the index of the VF is unknown, no attributes are generated. A step for requested attributes reports the
-         * problem. */
+        /* If the index of the VF is unknown, skip the generated attributes. The step for the others then fails, and
+         * reports that. */
         if (vf->vf_index < 0)
                 generated.set = 0;
         give(l, STEP_SUPPORTED_ATTRIBUTES, d, vf, &generated);
         give(l, STEP_ATTRIBUTES, d, vf, &wanted);
 }
 
-/* Adds a step that creates or removes the vGPU. A vGPU that another program created is kept: the step to create one
+/* Adds a step that creates or removes the vGPU. A vGPU that another program created is kept: the step to create a vGPU
  * fails, and no step removes it. */
 static void set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
         const PciDevice *vf = inventory_find(inv, d->address);
@@ -315,9 +313,9 @@ static void add_switch(StepList *l, StepKind kind, const AllocationDevice *d, bo
         step_list_add(l, (Step) { kind, d->address, .on = on });
 }
 
-/* Adds steps that keep the device awake. An idle device on a VFIO driver is suspended, and some devices do not resume
- * from D3cold. The kernel sets power/control to "auto" at each bind to a VFIO driver, so the bind itself sets it again
- * (host/control.h). */
+/* Adds steps that keep the device out of D3. An idle device on a VFIO driver is suspended, and some devices do not
+ * resume from D3cold. The kernel sets power/control to "auto" at each bind to a VFIO driver, so STEP_BIND sets it to
+ * "on" again (host/control.h). */
 static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
 
@@ -329,7 +327,7 @@ static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *
                 add_switch(l, STEP_RUNTIME_PM, d, true);
 }
 
-/* Gives the list to the caller, who has -ENOMEM instead when it lacks steps. */
+/* step_list_finish() returns -ENOMEM if a step could not be added. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         const AllocationDevice *const end = a->devices + a->n_devices;
         StepList *l = step_list_new();
@@ -371,10 +369,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         return step_list_finish(l, ret);
 }
 
-/*
- * Returns true when the device must return to its prior driver: it is on the VFIO driver or unbound, and its prior
- * driver is not that VFIO driver.
- */
+/* Returns true when the device must return to its prior driver: the device is unbound or on a VFIO driver, and its
+ * prior driver is another one. */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
         return now->there && d->vgpu_type == 0 && !now->with_host &&
                !streq_ptr(d->prior_driver, allocation_driver(a, d));
@@ -391,26 +387,26 @@ static void add_release_step(StepList *l, StepKind kind, const Allocation *a, co
                                           .unbind = { .driver = now->driver,
                                                       .instead = d->prior_driver,
                                                       .checks_closed = true } });
-        /* An interrupted job leaves its device unbound, also a device whose prior driver is the VFIO driver. */
+        /* Bind also a device whose prior driver is the VFIO driver, if an interrupted job has left it unbound. */
         if (kind == STEP_BIND && now->there && d->vgpu_type == 0 && !now->with_host && d->prior_driver &&
             (returns || !now->driver))
                 add_bind(l, d, d->prior_driver);
 }
 
-/* Adds a step that restores driver_override. An override that is neither ours nor the prior driver was set by another
- * program, and is kept. */
+/* Adds a step that restores driver_override. An override that is neither the VFIO driver nor the prior driver was set
+ * by another program, and is kept. */
 static void restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;
         bool ours = !override || streq(override, allocation_driver(a, d)) || streq_ptr(override, d->prior_driver);
 
-        /* NULL may mean that the override was not read; the step reads it. */
+        /* override is NULL if there is none or if it was not read. The step reads it again. */
         if (now->there && d->vgpu_type == 0 && ours && (!override || !streq_ptr(override, d->prior_override)))
                 add_override(l, d, override, d->prior_override, now->with_host);
 }
 
-/* Adds steps that restore power management. A device that stays on a VFIO driver is kept awake. An unbind from a VFIO
- * driver sets power/control to "on". */
+/* Adds steps that restore power management. A device that stays on a VFIO driver is kept out of D3. After an unbind
+ * from a VFIO driver, power/control is "on", whatever it was before. */
 static void restore_power(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
         Present now = present(a, d, inv);
@@ -434,7 +430,8 @@ static bool all_on_vfio(const Allocation *a, const Inventory *inv) {
         return true;
 }
 
-/* Adds a step that restores the attributes of the VF, because its next user must not get those of this allocation. */
+/* Adds a step that restores the attributes that the VF had before the allocation, because its next user must not get
+ * those of the allocation. */
 static void restore_attributes(StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes baseline = d->baseline;
@@ -445,8 +442,8 @@ static void restore_attributes(StepList *l, const AllocationDevice *d, const Inv
         give(l, STEP_RESTORE, d, vf, &baseline);
 }
 
-/* Adds steps that reset and check the device while it is still bound to VFIO: the host driver must not see state that a
- * guest left. */
+/* Adds steps that reset and check the device while it is still on its VFIO driver, because a host driver must not see
+ * the state that a guest left. */
 static void scrub_device(StepList *l, const AllocationDevice *d, const Present *now) {
         if (!now->on_vfio || d->role == DEVICE_ROLE_HELD || d->vgpu_type > 0)
                 return;
@@ -485,7 +482,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
                 if (now.there)
                         restore_attributes(l, d, inv);
         }
-        /* Devices can only stay on VFIO if all devices of the allocation are on it. */
+        /* Devices may stay on VFIO only if all devices of the allocation are on it. */
         if (after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv))
                 return step_list_finish(l, ret);
         for (size_t k = 0; k < ELEMENTSOF(order); k++)
@@ -494,7 +491,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
 
                         add_release_step(l, order[k], a, d, &now);
                 }
-        /* 5. Restore the prior override; this does not unbind. */
+        /* 5. Restore the prior overrides. This does not unbind a device. */
         for (const AllocationDevice *d = a->devices; d < end; d++) {
                 Present now = present(a, d, inv);
 

@@ -19,13 +19,13 @@ static void cleanup_dir(DIR **d) {
 
 #define TEMPORARY_SUFFIX ".tmp"
 
-/* Reads until end of file, because files in /proc report a size of 0. */
+/* Reads until the end of file, whatever size the file has, because files in /proc report a size of 0. */
 int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
         size_t capacity = MIN(max, (size_t) 4096), used = 0;
 
         for (;;) {
-                char *bigger = realloc(buf, capacity + 2); /* one byte to detect a longer file, one for the NUL */
+                char *bigger = realloc(buf, capacity + 2); /* one byte to detect a file over max, one for the NUL */
                 ssize_t n;
 
                 if (!bigger)
@@ -54,7 +54,7 @@ int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size) {
 }
 
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size) {
-        /* O_NONBLOCK: opening a FIFO would wait for a writer. */
+        /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
         _cleanup_close_ int fd = openat(dir_fd, name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
         return fd < 0 ? -errno : read_file_fd(fd, max, ret, ret_size);
@@ -125,13 +125,13 @@ static int write_synced(int fd, const char *data, size_t size) {
         return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Writes the temporary file. mode NULL: 0644 less the umask. */
+/* Writes data to a new file called temporary. mode NULL: 0644 less the umask. Returns 0 or a negative errno. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
 
-        /* O_EXCL prevents writing to an existing file or symbolic link of another user. */
+        /* O_EXCL refuses an existing file or symbolic link, which may lead to another user's file. */
         fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
-        /* A crash may have left a temporary file. */
+        /* A crash may have left a temporary file. Remove it and try again. */
         if (fd < 0 && errno == EEXIST && unlinkat(dir_fd, temporary, 0) >= 0)
                 fd = openat(dir_fd, temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (fd < 0 || (mode && fchmod(fd, *mode) < 0))
@@ -189,7 +189,8 @@ int write_spare_file_at(int dir_fd, const char *name, int spare, const char *dat
 int remove_file_at(int dir_fd, const char *name) {
         if (unlinkat(dir_fd, name, 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* Sync even if the file is missing: an earlier call may have removed it without a sync. */
+        /* Call fsync() even if the file is missing: an earlier call may have removed the file and failed before its
+         * fsync(). */
         return fsync(dir_fd) < 0 ? -errno : 0;
 }
 
@@ -276,7 +277,7 @@ int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *r
                 (void) free_names(names, n);
                 return r;
         }
-        /* Sort, because the order of readdir() differs from boot to boot. */
+        /* Sort the names, because the order of readdir() differs from boot to boot. */
         if (n > 0)
                 qsort(names, n, sizeof(*names), compare_names);
 

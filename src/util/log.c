@@ -65,16 +65,16 @@ int log_level_from_string(const char *s) {
         return string_table_find(level_table, ELEMENTSOF(level_table), s);
 }
 
-/* Writes journal entries with systemd's native protocol. sd_journal_send() waits while the queue of journald is full;
- * these functions never wait. */
+/* Journal entries, in systemd's native protocol. sd_journal_send() would wait while the queue of journald is full; the
+ * functions below never wait. */
 
-/* Appends a field to an entry. value may contain any bytes. */
+/* Appends a field to an entry. value has size bytes, and may contain any bytes. */
 static void journal_add_field(FILE *entry, const char *key, const char *value, size_t size) {
         uint64_t length = htole64(size);
 
         (void) fputs(key, entry);
         if (memchr(value, '\n', size)) {
-                /* If the value has several lines, its length precedes it. */
+                /* In the protocol, a value with several lines is preceded by its length. */
                 (void) fputc('\n', entry);
                 (void) fwrite(&length, sizeof(length), 1, entry);
         } else
@@ -83,10 +83,10 @@ static void journal_add_field(FILE *entry, const char *key, const char *value, s
         (void) fputc('\n', entry);
 }
 
-/* Sends an entry. -EAGAIN: the queue of journald is full. */
+/* Sends an entry to the journal. Returns 0 or a negative errno; -EAGAIN: the queue of journald is full. */
 static int journal_send(const char *entry, size_t size) {
         static const struct sockaddr_un journald = { .sun_family = AF_UNIX, .sun_path = "/run/systemd/journal/socket" };
-        /* The socket is not kept open, because child processes close all descriptors. */
+        /* No socket is kept open between messages, because child processes close all descriptors. */
         _cleanup_close_ int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
         if (fd < 0 || sendto(fd, entry, size, MSG_DONTWAIT | MSG_NOSIGNAL, (const struct sockaddr *) &journald,
@@ -95,10 +95,8 @@ static int journal_send(const char *entry, size_t size) {
         return 0;
 }
 
-/*
- * Returns whether stderr is the stream that systemd connected to the journal, which $JOURNAL_STREAM names. fstat()
- * detects a later redirection (systemd.exec(5)).
- */
+/* Returns true when stderr is the stream that systemd connected to the journal: $JOURNAL_STREAM has its device and
+ * inode. They are compared with those of stderr, which may have been redirected since (systemd.exec(5)). */
 static bool stderr_is_journal(void) {
         static int known = -1;
         const char *stream;
@@ -117,7 +115,7 @@ static bool wants_journal(void) {
         return target == LOG_TARGET_JOURNAL || (target == LOG_TARGET_AUTO && stderr_is_journal());
 }
 
-/* Adds a field for each word of list, which may be NULL. Words are separated by commas and spaces. */
+/* Adds a field for each word of list, which may be NULL. Commas and spaces separate words. */
 static void add_fields(FILE *entry, const char *key, const char *list) {
         for (const char *at = list ?: ""; *at; at += strspn(at, ", ")) {
                 size_t n = strcspn(at, ", ");
@@ -167,22 +165,23 @@ static int log_to_stderr(const char *message) {
                 printer(message);
                 return 0;
         }
-        /* poll() reports a pipe or socket as writable only when a line fits into it. */
+        /* poll() reports a pipe or a socket as writable only when a line fits into it. Otherwise the message is
+         * dropped. */
         if (poll(&fd, 1, 0) == 0)
                 return -EAGAIN;
-        /* A single writev(2), so that lines of the daemon and of its jobs do not mix. A failure cannot be reported. */
+        /* A single writev(2), so that the lines of the daemon and of its jobs do not mix. */
         return writev(STDERR_FILENO, line, ELEMENTSOF(line)) < 0 ? -errno : 0;
 }
 
-/* Sends the message to the target. -EAGAIN: the reader is too slow. */
+/* Sends the message to the log target. Returns 0 or a negative errno; -EAGAIN: the reader of the target is too slow. */
 static int send_message(int level, const char *message, const LogFields *fields) {
         int r = wants_journal() ? log_to_journal(level, message, fields) : -ENOENT;
 
         return r >= 0 || r == -EAGAIN ? r : log_to_stderr(message);
 }
 
-/* Number of dropped messages. The daemon must not wait for a slow reader, so messages are dropped and counted, and the
- * count is reported as soon as the reader reads again. */
+/* Number of messages dropped because their reader was too slow, for which the daemon must not wait. The number is
+ * reported as soon as the reader reads again. */
 static unsigned lost;
 
 static bool report_lost(void) {
@@ -208,7 +207,7 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
         if (level > max_level || target == LOG_TARGET_NULL)
                 return error;
 
-        errno = error < 0 ? -error : 0; /* for %m */
+        errno = error < 0 ? -error : 0; /* for %m in format */
         va_start(ap, format);
         (void) vsnprintf(message, sizeof(message), format, ap);
         va_end(ap);

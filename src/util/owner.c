@@ -15,8 +15,8 @@
 
 #define LINKS_MAX 40U
 
-/* Returns true for this process's user and for root. In a user namespace, root's files have the uid of "/", which is
- * not 0. */
+/* Returns true when the uid is that of this process or of root. In a user namespace root's files have another uid than
+ * 0: that of "/". */
 static bool is_trusted(uid_t uid) {
         struct stat root;
 
@@ -37,7 +37,8 @@ static void remove_last(char *path) {
                 *slash = '\0';
 }
 
-/* Resolves the link done: puts its target in front of rest, and removes the link from done. */
+/* Follows the symbolic link whose path is done: puts its target in front of rest, and removes the link from done.
+ * Returns 0 or a negative errno. */
 static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         char target[PATH_MAX];
         ssize_t n = readlink(done, target, sizeof(target));
@@ -57,7 +58,7 @@ static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         return 0;
 }
 
-/* Moves the first component of rest to the end of done. Returns 1, 0 when rest is empty, or -ENAMETOOLONG. */
+/* Moves the first component of rest to the end of done. Returns 1; 0 when rest is empty; or -ENAMETOOLONG. */
 static int take_component(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         const char *name = rest + strspn(rest, "/");
         size_t n = strcspn(name, "/"), used = strlen(done);
@@ -90,7 +91,8 @@ int path_check_owner(const char *path, char **ret_why) {
 
                 if (lstat(*done ? done : "/", &st) < 0) {
                         r = -errno;
-                        /* In a sticky directory any user can create the missing file. */
+                        /* The file is missing. In a directory that others can write to, even a sticky one, any user can
+                         * create it. */
                         if (r != -ENOENT || !(above.st_mode & (S_IWGRP | S_IWOTH)))
                                 return r;
                         remove_last(done);

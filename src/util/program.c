@@ -42,7 +42,7 @@ int program_find(const char *name, char ret[static PATH_MAX]) {
         return -errno;
 }
 
-/* Prints the text, and returns the exit status: a failure when standard output cannot be written. */
+/* Prints the text. Returns the exit status: EXIT_FAILURE when standard output cannot be written. */
 static int print(const char *text) {
         return puts(text) < 0 || fflush(stdout) != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
@@ -54,7 +54,7 @@ static int misused(const char *name) {
 
 int program_read_arguments(int argc, char *argv[], const char *name, const char *help, const ProgramOption *options,
                            size_t n) {
-        /* The remaining elements are zero, which ends the list. */
+        /* The elements that are not set are zero, and the first of them ends the list. */
         struct option list[PROGRAM_OPTIONS_MAX + 3] = { { "help", no_argument, NULL, 'h' },
                                                         { "version", no_argument, NULL, 'v' } };
         int c, at;

@@ -18,7 +18,8 @@ static unsigned digit_value(char c) {
         return 16;
 }
 
-/* Parses len digits. strtoull() would accept signs, spaces and octal numbers. */
+/* Parses exactly len digits, unlike strtoull(), which also accepts signs, spaces and octal numbers. Returns 0, -EINVAL
+ * or -ERANGE. */
 static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, uint64_t *ret) {
         uint64_t value = 0;
         bool over = false;
@@ -26,7 +27,7 @@ static int parse_digits(const char *s, size_t len, unsigned base, uint64_t max, 
         if (len == 0)
                 return -EINVAL;
 
-        /* Continue after an overflow, because malformed text is -EINVAL at any length. */
+        /* Continue after an overflow, because text that is no number is -EINVAL even if it is long. */
         for (size_t i = 0; i < len; i++) {
                 unsigned digit = digit_value(s[i]);
 
@@ -76,9 +77,9 @@ char *format_unsigned(char *at, uint64_t value) {
 }
 
 static const char size_units[] = { 'K', 'M', 'G', 'T' };
-#define DECIMAL_UNITS_MAX 3U /* up to GiB: people write 1500 GiB, and a tenth of a TiB is too coarse */
+#define DECIMAL_UNITS_MAX 3U /* up to GiB: people write 1500 GiB; a tenth of a TiB is too coarse */
 
-/* Returns the shift, in bits, for "", "G", "GB" or "GiB"; -EINVAL for other text. */
+/* Returns by how many bits the unit "", "G", "GB" or "GiB" shifts a number; -EINVAL for other text. */
 static int parse_size_unit(const char *unit) {
         if (!*unit)
                 return 0;
@@ -166,7 +167,7 @@ int string_replace(char **s, const char *format, ...) {
         if (!fresh)
                 return -ENOMEM;
 
-        /* Freed last, because the arguments may point into the old text. */
+        /* Free the old text last, because the arguments may point into it. */
         free(*s);
         *s = fresh;
         return 0;
@@ -214,7 +215,8 @@ bool string_next_words(char **rest, char **words, size_t n) {
         return true;
 }
 
-/* The capacity of an array is 4, 8, 16, ... and follows from n, so callers need not store it. */
+/* The capacity of an array is the next of 4, 8, 16, ... that is at least n. It follows from n, so callers need not
+ * store it. */
 int array_reserve(void **array, size_t n, size_t element_size) {
         size_t capacity, bytes;
         void *p;
@@ -225,7 +227,7 @@ int array_reserve(void **array, size_t n, size_t element_size) {
             __builtin_mul_overflow(MAX(capacity, (size_t) 4), element_size, &bytes))
                 return -ENOMEM;
 
-        /* *array has another pointer type than void *, hence memcpy(). */
+        /* Copy the pointer with memcpy(), because *array points to another type than void. */
         memcpy(&p, array, sizeof(p));
         p = realloc(p, bytes);
         if (!p)
@@ -289,15 +291,15 @@ size_t utf8_encode(uint32_t code, char *buf) {
         return n;
 }
 
-/* Returns true for a code point that Unicode reserves as a noncharacter. XML excludes the last two of the first plane,
- * and sd-bus refuses a message with any of them. */
+/* Returns true for a code point that Unicode reserves as a noncharacter. XML excludes U+FFFE and U+FFFF, and sd-bus
+ * refuses a message with any noncharacter. */
 static bool is_noncharacter(uint32_t code) {
         return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) == 0xfffe;
 }
 
 /* Returns false for control characters (C0, DEL, C1), line breaks, invisible characters, characters that change the
- * text direction, and noncharacters. U+200C and U+200D are plain, because Persian words and emoji need them, and so are
- * variation selectors. */
+ * text direction, and noncharacters. Three kinds of invisible characters are allowed: U+200C and U+200D, which Persian
+ * words and emoji need, and variation selectors. */
 static bool is_plain(uint32_t code) {
         static const uint32_t others[][2] = {
                 { 0x00, 0x1f },       { 0x7f, 0x9f },       { 0xad, 0xad },       { 0x34f, 0x34f },
@@ -359,10 +361,8 @@ const char *quotable(const char *s, char buf[static QUOTABLE_MAX]) {
                 uint32_t code = 0;
                 size_t len = utf8_decode(s, SIZE_MAX, &code);
                 bool plain = len > 0 && is_plain(code);
-                /*
-                 * \xHH for each byte: a character that is not plain has up to four, an invalid sequence is escaped
-                 * byte by byte.
-                 */
+                /* Each byte that is escaped takes the four characters \xHH. A character that is not plain has up to
+                 * four bytes; of an invalid sequence, one byte at a time is escaped. */
                 size_t needed = plain ? len : 4 * MAX(len, (size_t) 1);
 
                 if (n + needed > limit) {

@@ -11,7 +11,8 @@
 #include "util/log.h"
 #include "util/sysfs.h"
 
-/* openat2() fails with EAGAIN for ".." when any file on the machine is renamed at the same time. */
+/* openat2() with RESOLVE_IN_ROOT fails with EAGAIN for a path with ".." when any file on the machine is renamed at the
+ * same time. The call is then repeated, at most this often. */
 #define OPEN_TRIES 100
 
 #define NEVER_WAIT (O_NONBLOCK | O_NOCTTY)
@@ -19,7 +20,7 @@
 struct Sysfs {
         char *root;
         int root_fd;
-        bool has_openat2; /* absent before Linux 5.6 and under some seccomp filters */
+        bool has_openat2; /* the kernel has openat2(), since Linux 5.6, and no seccomp filter forbids it */
         bool recorded;
 };
 
@@ -132,11 +133,9 @@ static int open_below(const Sysfs *fs, const char *path, int flags) {
         return fd < 0 ? -errno : fd;
 }
 
-/*
- * Makes this user the owner of an attribute. Attributes belong to root, and the daemon does not run as root. CAP_CHOWN
- * works only on file systems that are writable in the daemon's sandbox; CAP_DAC_OVERRIDE would open every file and
- * every socket of the machine.
- */
+/* Makes the user of this process the owner of an attribute, because attributes belong to root and the daemon does not
+ * run as root. Returns true on success. CAP_CHOWN works only on file systems that are writable in the daemon's sandbox,
+ * whereas CAP_DAC_OVERRIDE would open every file and every socket of the machine. */
 static bool take_over(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = strncmp(path, "sys/", 4) == 0 ? open_below(fs, path, O_PATH) : -1;
 
@@ -155,7 +154,8 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
 
-/* Calls read(2) once, or until end of file when buf is larger than an attribute. Returns bytes or -errno. */
+/* Calls read(2) once; or until the end of file if buf is larger than an attribute. Returns the number of bytes or a
+ * negative errno. */
 static ssize_t read_buffer(int fd, char *buf, size_t size) {
         size_t used = 0;
 
@@ -179,7 +179,7 @@ static int read_attribute(int fd, char *buf, size_t size) {
         if (n < 0)
                 return (int) n;
         if ((size_t) n == size)
-                return -E2BIG; /* there is no room for the NUL */
+                return -E2BIG; /* no room for the NUL */
 
         if (n > 0 && buf[n - 1] == '\n')
                 n--;
@@ -209,7 +209,7 @@ int sysfs_write(const Sysfs *fs, const char *path, const char *value) {
         size_t len = strlen(value);
         ssize_t n;
 
-        /* Log first, because the write may never return. */
+        /* Log before the write, which may never return. */
         log_debug("Writing '%s' to %s", value, path);
 
         fd = sysfs_open(fs, path, O_WRONLY);
@@ -266,7 +266,7 @@ int sysfs_link_name(const Sysfs *fs, const char *path, char *buf, size_t size) {
         if (fd < 0)
                 return fd;
         r = link_name(fd, "", buf, size);
-        return r == -ENOENT ? -EINVAL : r; /* readlinkat()'s error for a descriptor that is not a link */
+        return r == -ENOENT ? -EINVAL : r; /* readlinkat() fails so if the descriptor is not a link */
 }
 
 static int fd_path(int fd, char buf[static PATH_MAX]) {
@@ -302,7 +302,7 @@ int sysfs_realpath(const Sysfs *fs, const char *path, char **ret) {
 
         len = streq(root, "/") ? 0 : strlen(root);
         if (strncmp(full, root, len) != 0 || (full[len] && full[len] != '/'))
-                return -EXDEV; /* only when openat2() is unavailable */
+                return -EXDEV; /* only possible without openat2() */
 
         copy = strdup(full + len + (full[len] == '/'));
         if (!copy)

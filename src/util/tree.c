@@ -10,12 +10,12 @@
 
 typedef struct Parser {
         unsigned line;
-        size_t items;    /* number of items so far, for the limit */
-        TreeItem item;   /* item of the current line */
-        const char *end; /* text appended to its value: "\n" or "" */
+        size_t items;    /* number of items so far, of at most TREE_ITEMS_MAX */
+        TreeItem item;   /* the item on the current line */
+        const char *end; /* appended to the value of the item: "\n" or "" */
         TreeFunction function;
         void *userdata;
-        const char *complaint; /* the cause of -EINVAL or -E2BIG */
+        const char *complaint; /* the cause of -EINVAL or -E2BIG, for the message */
 } Parser;
 
 static int complain(Parser *p, int error, const char *sentence) {
@@ -24,7 +24,7 @@ static int complain(Parser *p, int error, const char *sentence) {
         return error;
 }
 
-/* Normalizes "a//b/" to "a/b" in place. */
+/* Turns "a//b/" into "a/b" in place. Returns 0 or a negative errno: the path is not valid. */
 static int path_normalize(Parser *p, char *path) {
         char *to = path;
         unsigned depth = 0;
@@ -55,7 +55,7 @@ static int emit(Parser *p, const TreeLine *line) {
         return MIN(r, 0);
 }
 
-/* Parses "@OFFSET" at the end of the path and cuts it off. */
+/* Parses "@OFFSET" at the end of the path of a config file, and cuts it off. */
 static int split_offset(Parser *p, char *path, unsigned *ret) {
         char *at = strrchr(path, '@');
         uint64_t offset;
@@ -134,7 +134,7 @@ static bool is_config(const char *name) {
         return strncmp(slash ? slash + 1 : name, "config@", strlen("config@")) == 0;
 }
 
-/* Splits the line into name and value, and sets the type of the item. */
+/* Splits the line into path and value, and sets the type of the item by the mark between them. */
 static int split(Parser *p, char *line, char **ret_value) {
         char *arrow = strstr(line, " -> "), *equals = strchr(line, '='), *bang = strrchr(line, '!');
         size_t n = strlen(line);
@@ -189,7 +189,7 @@ static int take_line(Parser *p, char *line) {
 }
 
 static int parse(Parser *p, const char *text, size_t size) {
-        static const char mark[] = "\xef\xbb\xbf"; /* UTF-8 byte order mark, which some editors write */
+        static const char mark[] = "\xef\xbb\xbf"; /* the byte order mark of UTF-8, which some editors write */
         const char *end = text + size;
         int r = 0;
 
@@ -247,7 +247,7 @@ static int hex_digit(char c) {
         return at ? (int) (at - digits) : -EINVAL;
 }
 
-/* *p: the character after the backslash. */
+/* Converts the escape at *p, which points after the backslash, to a byte, and advances *p behind the escape. */
 static int unescape_one(const char **p, char *ret) {
         static const char letters[] = "nt\\", bytes[] = "\n\t\\";
         char c = *(*p)++;
@@ -286,7 +286,8 @@ int tree_unescape(const char *s, char **ret, size_t *ret_size) {
         return 0;
 }
 
-/* Returns true for characters that are never special: letters, digits and slashes, which are most of a tree. */
+/* Returns true for a character that never needs an escape. special: the characters that would need one. Lower-case
+ * letters, digits and slashes, of which a tree mostly consists, are recognised first. */
 static bool is_plain(char c, const char *special) {
         if ((c >= '/' && c <= '9') || (c >= 'a' && c <= 'z'))
                 return true;
@@ -317,10 +318,8 @@ void tree_escape(FILE *f, const char *s, size_t size) {
         escape(f, s, size, "");
 }
 
-/*
- * Writes a path, with characters escaped that have a meaning in .tree lines. At the end of the path these include + and
- * :, because += or := would result with the = that follows.
- */
+/* Writes a path, and escapes characters that have a meaning in lines of a .tree file. At the end of the path + and :
+ * have one too: with the = that follows they would be += or :=. */
 static void write_path(FILE *f, const char *path) {
         size_t n = strlen(path), last = n > 0;
 
@@ -357,7 +356,8 @@ static void write_config(FILE *f, const char *path, const char *data, size_t siz
         bool shown = false;
 
         for (size_t at = 0; at < size; at += ROW) {
-                /* Always write the row at 256, which shows that the file has 4096 bytes. */
+                /* Always write the row at offset 256, even if it is zero: from it a reader knows that the file has 4096
+                 * bytes. */
                 if (memcmp(data + at, zeros, ROW) == 0 && at != PCI_SIZE)
                         continue;
                 write_path(f, path);

@@ -12,8 +12,8 @@ typedef struct Search {
         xmlDoc *doc;
         uint64_t deadline, deadline_cpu;
         Culprit *found;
-        Validation first; /* libvirt's verdict on the whole document */
-        xmlNode **units;  /* elements of the template that the search leaves out or not, in document order */
+        Validation first; /* libvirt's first verdict, about the whole document */
+        xmlNode **units;  /* elements of the template that the search can leave out, in document order */
         size_t n_units;
         bool failed; /* out of memory */
 } Search;
@@ -27,8 +27,8 @@ long culprit_line(const xmlNode *element) {
         return (long) (intptr_t) element->_private;
 }
 
-/* Turns the element into an empty comment, or back. libxml2 does not write an empty comment, which keeps its place in
- * the tree. */
+/* Leaves out an element, or takes it back: makes it an empty comment, which keeps its place in the tree and is not
+ * written. */
 static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
@@ -38,7 +38,7 @@ static bool is_time_over(const Search *s) {
                clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
-/* Validates the document without the elements that are left out. *ret_reason is as in libvirt_validate(). */
+/* Has libvirt validate the document without the elements that are left out. Returns as libvirt_validate(). */
 static Validation validate(Search *s, char **ret_reason) {
         xmlChar *text = NULL;
         Validation v = VALIDATION_UNKNOWN;
@@ -59,7 +59,7 @@ static bool is_valid(Search *s) {
         return validate(s, &reason) == VALIDATION_VALID;
 }
 
-/* Returns is_valid(), and keeps libvirt's reason for a refusal in s->found. */
+/* Returns whether the document is valid now. If not, notes libvirt's reason in s->found. */
 static bool is_valid_or_set_reason(Search *s) {
         _cleanup_free_ char *reason = NULL;
 
@@ -70,7 +70,7 @@ static bool is_valid_or_set_reason(Search *s) {
         return false;
 }
 
-/* Calls leave_out() for the elements from "from" up to, but not including, "to". */
+/* Leaves out the elements from index `from` up to, but not including, `to`; or takes them back. */
 static void leave_out_range(xmlNode **elements, size_t from, size_t to, bool out) {
         for (size_t i = from; i < to; i++)
                 leave_out(elements[i], out);
@@ -147,7 +147,7 @@ static xmlNode *descend(Search *s, xmlNode *element) {
         }
 }
 
-/* Returns whether the element, or an element inside it, is not from the template. */
+/* Returns whether passthroughd has added the element, or one inside it. */
 static bool has_generated_element(const xmlNode *element) {
         if (culprit_line(element) == 0)
                 return true;
@@ -157,7 +157,8 @@ static bool has_generated_element(const xmlNode *element) {
         return false;
 }
 
-/* Every domain needs <os><type>. passthroughd's <iothreadpin> need <iothreads> and <iothreadids>. */
+/* Returns true for an element that no document can lack: <os> and its <type>, and <iothreads> and <iothreadids>, which
+ * passthroughd's <iothreadpin> need. */
 static bool is_needed(const Search *s, const xmlNode *c) {
         xmlNode *cputune = node_find(xmlDocGetRootElement(s->doc), "cputune");
         bool threads = node_is(c, "iothreads") || node_is(c, "iothreadids");
@@ -216,7 +217,7 @@ static Validation find_culprit(Search *s, xmlNode *root, xmlNode **ret) {
         leave_out_range(s->units, 0, s->n_units, false);
         unit = required ? NULL : find_alone(s, s->units, s->n_units);
         *ret = required ?: unit ? descend(s, unit) : root;
-        /* Replaces libvirt's first reason only if the document without the template has the same problem. */
+        /* Report this problem in place of libvirt's first one only if the document has it without the template, too. */
         if (required || (!unit && v == VALIDATION_UNKNOWN && s->first == VALIDATION_UNKNOWN)) {
                 free(s->found->reason);
                 s->found->reason = TAKE_PTR(reason);

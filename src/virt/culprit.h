@@ -12,9 +12,9 @@
 #include "libvirt.h"
 
 typedef struct Culprit {
-        long line;        /* in the template; 0: passthroughd added the element */
-        const char *name; /* of the element; borrowed from the document */
-        char *reason;     /* libvirt's reason to refuse the smallest document with the culprit; owned */
+        long line;        /* of the element in the template; 0: passthroughd added the element */
+        const char *name; /* of the element, in the document */
+        char *reason;     /* why libvirt refuses the smallest document that has the element; owned */
 } Culprit;
 
 void culprit_done(Culprit *c);
@@ -30,5 +30,7 @@ void culprit_done(Culprit *c);
  */
 Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret);
 
-/* Returns the template line that the caller stored in the element's _private. 0: passthroughd added the element. */
+/*
+ * Returns the template line of the element, which the caller has stored in _private. 0: passthroughd added the element.
+ */
 long culprit_line(const xmlNode *element);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Defines a domain, and starts it. */
+/* Defines a domain in libvirt, and starts it. */
 
 #include "define.h"
 
@@ -11,7 +11,7 @@
 #include "libvirt.h"
 #include "util/fileio.h"
 
-/* subject: what the reason is about; "": the result says that. */
+/* Prints libvirt's reason, after the subject (unless that is "") and a colon. Returns result. */
 static int fail(DefineResult result, const char *subject) {
         _cleanup_free_ char *reason = libvirt_last_reason();
 

@@ -8,13 +8,13 @@
 #include "util/cleanup.h"
 #include "util/strings.h"
 
-/* A descriptor or a timer of libvirt. libvirt refers to it by the id. */
+/* A descriptor or timer that libvirt watches, and names by the id. */
 typedef struct Watch {
         int id;
         sd_event_source *source;
         virEventHandleCallback on_ready;
         virEventTimeoutCallback on_timeout;
-        int timeout; /* milliseconds; negative: off */
+        int timeout; /* of a timer: milliseconds; negative: off */
         void *opaque;
         virFreeCallback free_opaque;
 } Watch;
@@ -72,7 +72,7 @@ static int arm(Watch *w) {
         return r < 0 || w->timeout < 0 ? r : sd_event_source_set_time_relative(w->source, (uint64_t) w->timeout * 1000);
 }
 
-/* A timer of libvirt repeats. The callback may remove or change the timer. */
+/* Calls libvirt's callback. A timer of libvirt repeats; the callback may remove or change it. */
 static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         Watch *w = userdata;
         int id = w->id;
@@ -82,7 +82,7 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return w ? arm(w) : 0;
 }
 
-/* Frees libvirt's data in the next turn of the loop: libvirt may now hold a lock that the callback needs. */
+/* Frees libvirt's data, in a later turn of the loop: libvirt may hold a lock now that the callback needs. */
 static int on_removed(sd_event_source *source, void *userdata) {
         Watch *w = userdata;
 
@@ -101,7 +101,7 @@ static Watch *new_watch(void *opaque, virFreeCallback free_opaque) {
         return w;
 }
 
-/* Adds w, which has a source unless r is negative. Takes ownership of w. Returns the id of w, or -1. */
+/* Adds w to the list, unless r is an error of its event source. Takes ownership of w. Returns its id, or -1. */
 static int enter(Watch *w, int r) {
         if (r < 0) {
                 sd_event_source_disable_unref(w->source);

@@ -5,5 +5,5 @@
 
 #include <systemd/sd-event.h>
 
-/* Must be called once, before the first connection. The loop must outlive all connections. */
+/* Call once, before the first connection to libvirt. The loop must outlive all connections. */
 void eventloop_register(sd_event *event);

@@ -18,7 +18,9 @@ static int open_directory(const char *root, const char *path) {
         return full ? open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
-/* Reads the descriptors in fd whose names the directory "above" does not have. Both descriptors may be -1. */
+/*
+ * Reads the descriptors in directory fd, unless directory `above` has one of the same name. Either may be -1: missing.
+ */
 static void read_descriptors(int fd, int above, LibvirtFeatures *f) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
@@ -35,7 +37,7 @@ static void read_descriptors(int fd, int above, LibvirtFeatures *f) {
         }
 }
 
-/* A file of the administrator hides the file of a package with the same name (docs/interop/firmware.json of QEMU). */
+/* An administrator's descriptor hides a package's descriptor of the same name (docs/interop/firmware.json of QEMU). */
 void firmware_find(const char *root, LibvirtFeatures *f) {
         _cleanup_close_ int ours = open_directory(root, "etc/qemu/firmware"),
                             packaged = open_directory(root, "usr/share/qemu/firmware");

@@ -5,5 +5,5 @@
 
 #include "model/libvirt.h"
 
-/* root: "/". Sets f->firmware; a directory or file that cannot be read counts as missing. */
+/* Sets f->firmware. root: "/". A directory or file that cannot be read counts as missing. */
 void firmware_find(const char *root, LibvirtFeatures *f);

@@ -19,11 +19,11 @@
 #include "util/strings.h"
 #include "util/wire.h"
 
-/* The connection is lost when libvirt does not answer COUNT keepalive messages. Each interval wakes this process. */
+/* libvirt is lost when it answers none of COUNT messages. Each interval wakes this process. */
 #define KEEPALIVE_SEC   20
 #define KEEPALIVE_COUNT 3U
 
-/* libvirt sends no event when the start of a domain fails. A starting domain is checked in this interval. */
+/* How often a starting domain is checked: libvirt sends no event when its start fails. */
 #define STARTING_USEC (2 * UINT64_C(1000000))
 
 typedef struct Starting Starting;
@@ -36,10 +36,10 @@ typedef struct Reporter {
         size_t n_starting;
 } Reporter;
 
-/* A domain that was reported as starting. Each one has a timer, so that the loop runs between two checks. */
+/* A domain that was reported as starting. It has a timer of its own, so that the loop runs between two checks. */
 struct Starting {
         Reporter *reporter;
-        virDomain *domain; /* owned reference */
+        virDomain *domain; /* a reference of its own */
         char uuid[VIR_UUID_STRING_BUFLEN];
         sd_event_source *timer;
 };
@@ -117,7 +117,7 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Checks the domain repeatedly, and sends it again when it is no longer starting. */
+/* Checks the domain at intervals, and reports it again when it has started. */
 static int follow_start(Reporter *r, virDomain *domain, const char *uuid) {
         Starting *s;
         int error;
@@ -165,7 +165,9 @@ static void send_domain(Reporter *r, virDomain *domain) {
         send_record(r, GUEST_RECORD_DOMAIN, record);
 }
 
-/* Formats lines such as "sev-snp" and "sev-snp-firmware", each after a newline. */
+/*
+ * Formats which confidential guests libvirt can run, as lines "sev-snp" and "sev-snp-firmware", each after a newline.
+ */
 static char *format_security(const LibvirtFeatures *f) {
         char *text = strdup("");
         int r = text ? 0 : -ENOMEM;
@@ -188,7 +190,7 @@ static void send_features(Reporter *r) {
 
         if (virConnectGetLibVersion(r->connection, &libvirt) < 0)
                 return fail_with_libvirt(r);
-        /* virConnectGetVersion() fails on a host without QEMU. */
+        /* It fails on a host without QEMU; qemu is then 0. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
         firmware_find("/", &f);
@@ -200,7 +202,7 @@ static void send_features(Reporter *r) {
         send_record(r, GUEST_RECORD_FEATURES, record);
 }
 
-/* Sends the features too, because firmware, libvirt or QEMU may have changed since the last list. */
+/* Sends all running domains, and the features, too: firmware, libvirt or QEMU may have changed. */
 static void send_all(Reporter *r) {
         virDomain **domains = NULL;
         int n;
@@ -237,7 +239,7 @@ static void on_close(virConnect *connection, int reason, void *userdata) {
         fail(userdata, reason >= 0 && reason < (int) ELEMENTSOF(reasons) ? reasons[reason] : reasons[0]);
 }
 
-/* The daemon requests a list, or has closed the socket. */
+/* The daemon asks for a list, or has closed the socket. */
 static int on_request(sd_event_source *source, int fd, uint32_t revents, void *userdata) {
         _cleanup_wire_ WireMessage request = { 0 };
 
@@ -263,7 +265,7 @@ static int connect_to(Reporter *r, const char *uri) {
                 if (virConnectDomainEventRegisterAny(r->connection, NULL, device_events[i],
                                                      VIR_DOMAIN_EVENT_CALLBACK(on_device), r, NULL) < 0)
                         return -EIO;
-        /* A libvirt driver inside this process has no close callback and no keepalive. */
+        /* libvirt's drivers inside this process have neither a close callback nor keepalive. */
         (void) virConnectRegisterCloseCallback(r->connection, on_close, r, NULL);
         (void) virConnectSetKeepAlive(r->connection, KEEPALIVE_SEC, KEEPALIVE_COUNT);
         return 0;

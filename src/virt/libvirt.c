@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Validation of domain documents by libvirt's test driver. */
+/* Validates domain documents with libvirt's test driver. */
 
 #include "libvirt.h"
 
@@ -14,7 +14,7 @@ struct Libvirt {
         virConnect *connection;
 };
 
-/* Replaces libvirt's default handler, which writes every error to stderr. */
+/* Ignores an error, which libvirt's default handler would write to stderr. */
 static void ignore_error(void *userdata, virError *error) {
 }
 
@@ -68,8 +68,8 @@ Validation libvirt_validate(Libvirt *l, const char *document, char **ret_reason)
                 return VALIDATION_VALID;
         }
         code = virGetLastErrorCode();
-        /* The test driver has a domain 'test'. A document with that name fails with this code, but only after it passed
-         * all other checks. */
+        /* The test driver has a domain 'test'. A document of that name fails with this code, after it has passed all
+         * checks. */
         if (code == VIR_ERR_OPERATION_FAILED)
                 return VALIDATION_VALID;
         *ret_reason = libvirt_last_reason();

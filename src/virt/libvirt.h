@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/*
- * libvirt's errors, and validation of domain documents by libvirt. libvirt's built-in test driver defines each document
- * in memory, which checks it against libvirt's schema and applies the checks that need no hypervisor. No libvirt daemon
- * is contacted and no file is written.
- */
+/* Errors of libvirt, and validation of documents. libvirt's test driver defines a document in memory: that checks the
+ * document against the schema and runs all checks that need no hypervisor. It contacts no daemon and writes no file. */
 
 #include "guest/validation.h"
 #include "util/cleanup.h"
@@ -14,12 +11,11 @@ typedef struct Libvirt Libvirt;
 
 /* Keeps libvirt from writing its errors to stderr. */
 void libvirt_silence(void);
-/* libvirt's last error as one line. The caller frees; NULL when out of memory. */
+/* Returns libvirt's last error as one line, which the caller frees; NULL when out of memory. */
 char *libvirt_last_reason(void);
-/* Opens the test driver. On failure returns NULL with the reason in *ret_reason, which the caller frees. *ret_reason is
- * NULL when out of memory. */
+/* Opens the test driver. NULL: failed, and *ret_reason, which the caller frees, says why (NULL: out of memory). */
 Libvirt *libvirt_open(char **ret_reason);
-/* Returns NULL. */
+/* Closes the test driver. Returns NULL. */
 Libvirt *libvirt_close(Libvirt *l);
 DEFINE_CLEANUP(Libvirt *, libvirt_close)
 

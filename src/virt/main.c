@@ -28,7 +28,9 @@
 #define LINKS_MAX 40U
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
 
-/* Stores the template line of each element in _private. lines: one number for each element, in document order. */
+/*
+ * Stores the template line of an element and those inside it in _private. lines: one number for each element, in order.
+ */
 static void set_lines(xmlNode *element, char **lines) {
         element->_private = (void *) (intptr_t) strtol(*lines, lines, 10);
         for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
@@ -45,7 +47,7 @@ static Validation print_reason(Validation v, const char *reason) {
         return v;
 }
 
-/* Prints the culprit and the reason. Takes ownership of reason. */
+/* Finds and prints the element that libvirt refuses, and why. Takes ownership of reason. */
 static Validation print_culprit(Libvirt *l, const char *document, char *lines, Validation first, char *reason) {
         _cleanup_(culprit_done) Culprit culprit = { 0 };
         xmlDoc *doc = read_document(document);
@@ -65,7 +67,8 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, V
         return v;
 }
 
-/* Replaces the first count bytes of the path by the target of that link. Returns NULL if they are no link. */
+/* Returns the path with its first count bytes, a link, replaced by the link's target. NULL: they are no link, or out of
+ * memory. */
 static char *replace_link(const char *path, size_t count) {
         _cleanup_free_ char *link = strndup(path, count);
         char target[PATH_MAX];
@@ -78,7 +81,9 @@ static char *replace_link(const char *path, size_t count) {
         return string_format("%s%s%s", *target == '/' ? "" : link, target, path + count);
 }
 
-/* Follows the links of a path, even dangling ones. Keeps the components after the first one that does not exist. */
+/*
+ * Returns the path with its links followed, even dangling ones. From the first missing component on, it stays as it is.
+ */
 static char *resolve_path(const char *path) {
         char *whole = string_format("/%s", path);
 
@@ -100,7 +105,7 @@ static char *resolve_path(const char *path) {
         return NULL;
 }
 
-/* Returns whether the node is a terminal, or a node that QEMU opens for any guest. */
+/* Returns true for a terminal, and for a device that QEMU may open for any guest. */
 static bool is_common_node(dev_t node) {
         static const struct {
                 unsigned major, first, last;
@@ -174,7 +179,7 @@ static Validation run(void) {
 int main(int argc, char *argv[]) {
         int status = EXIT_SUCCESS;
 
-        /* The parent kills a validation that takes too long. The kernel kills this process when the parent dies. */
+        /* The parent kills this process if it takes too long; the kernel does so if the parent dies. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (argc == 2)
                 guests_report(argv[1], STDIN_FILENO);
@@ -189,6 +194,6 @@ int main(int argc, char *argv[]) {
                 status = (int) run();
         }
         (void) fflush(stdout);
-        /* Skip libvirt's exit handlers. */
+        /* Without libvirt's exit handlers. */
         _exit(status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Attaches a host device to a domain or detaches it, or prints the domain's document. */
+/* Attaches a host device to a domain, detaches it, or prints the domain's document. */
 
 #include "plug.h"
 
@@ -23,10 +23,10 @@ typedef struct Plug {
         PlugAction action;
         unsigned seconds;
         char *hostdev;
-        char device[UUID_STRING_MAX]; /* in the format of domain_facts_hostdev() */
-        char *alias;                  /* in the running domain */
-        int documents;                /* find_documents() before the change */
-        PlugResult result;            /* result of the wait for the guest */
+        char device[UUID_STRING_MAX]; /* as domain_facts_hostdev() names it */
+        char *alias;                  /* alias of the device in the running domain */
+        int documents;                /* what find_documents() returned before the change */
+        PlugResult result;            /* how the wait for the guest ended */
 } Plug;
 
 static PlugResult end(PlugResult result, const char *reason) {
@@ -40,7 +40,8 @@ static PlugResult end_with_libvirt(PlugResult result) {
         return end(virGetLastErrorCode() == VIR_ERR_NO_DOMAIN ? PLUG_NO_DOMAIN : result, reason);
 }
 
-/* Returns whether the domain's document has the device, or a negative errno. flags: those of virDomainGetXMLDesc(). */
+/* Returns 1 when the domain's document has the device, 0 when not, or a negative errno. flags: as for
+ * virDomainGetXMLDesc(). */
 static int has_device(const Plug *p, unsigned flags) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, flags);
         _cleanup_names_ char **devices = NULL;
@@ -68,7 +69,7 @@ static int find_documents(const Plug *p) {
         return (live == wanted ? 0 : VIR_DOMAIN_AFFECT_LIVE) | (config == wanted ? 0 : VIR_DOMAIN_AFFECT_CONFIG);
 }
 
-/* Returns the result after a failed call of libvirt, by the changes so far. */
+/* Returns the result after a call of libvirt has failed: it depends on whether a document has changed already. */
 static PlugResult end_failed(const Plug *p) {
         _cleanup_free_ char *reason = libvirt_last_reason();
         int after = find_documents(p);
@@ -84,7 +85,7 @@ static PlugResult attach(const Plug *p) {
         return PLUG_DONE;
 }
 
-/* Ends the wait for the guest when the running domain no longer has the device. */
+/* Ends the wait if the running domain no longer has the device. */
 static void look_again(Plug *p) {
         int documents = find_documents(p);
 
@@ -122,7 +123,7 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Subscribes to events of the domain before the guest is asked, so that no event is lost. */
+/* Subscribes to the domain's events, before the guest is asked, so that none is missed. */
 static int follow(Plug *p) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, 0);
         const struct {
@@ -144,7 +145,7 @@ static int follow(Plug *p) {
                                           p);
 }
 
-/* Asks the guest for the device, and waits until the guest has released it. */
+/* Asks the guest to release the device, and waits until it has. */
 static PlugResult detach_live(Plug *p) {
         if (follow(p) < 0)
                 return end_with_libvirt(PLUG_FAILED);
@@ -181,7 +182,7 @@ static PlugResult describe(const Plug *p) {
         return strlen(xml) < PLUG_DOCUMENT_MAX ? end(PLUG_DONE, xml) : end(PLUG_FAILED, "The domain is too large");
 }
 
-/* Reads the <hostdev> on stdin. */
+/* Reads the <hostdev> on stdin. False: it is invalid. */
 static bool read_hostdev(Plug *p) {
         size_t size;
 
