@@ -50,13 +50,13 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
 int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu);
 int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);
 
-/* Of a recorded node, sets has_memory_node and memory_node of all GPUs. */
+/* For a recorded node: sets has_memory_node and memory_node of all GPUs. */
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
 
 /* Makes the GPU's node, "nvidia0", the first of its kernel_names, or removes it when the minor is unknown. Idempotent.
  * 0 or -ENOMEM. */
 int nvidia_set_name(PciDevice *gpu, uint32_t minor);
-/* Of a recorded node, calls nvidia_set_name() for all GPUs, with the minor that nvidia_read_minor() returns. */
+/* For a recorded node: calls nvidia_set_name() for all GPUs, with the minor that nvidia_read_minor() returns. */
 int nvidia_read_names(const Sysfs *fs, Inventory *inv);
 
 /* The answer of NVIDIA's library about a GPU, as one number: NVLink module id (0: none) and ConfidentialMode. */

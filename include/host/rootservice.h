@@ -64,8 +64,8 @@ int root_set_partition(unsigned id, bool active, uint64_t end);
  */
 int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint64_t end, FabricReport *ret);
 
-/* The NVLink module id and confidential mode of a GPU that NVIDIA's driver has, as nvml_read_module() in host/nvml.h
- * says. -ETIMEDOUT: the driver does not answer. */
+/* Reads the NVLink module id and confidential mode of a GPU that is bound to NVIDIA's driver. Returns what
+ * nvml_read_module() in host/nvml.h returns, or -ETIMEDOUT when the driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
  * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. They are asked one after the other, each

@@ -17,7 +17,7 @@
  * type, NVIDIA's M60-0B 16. */
 #define MDEV_SLOTS_UNKNOWN 16U
 
-/* Returns true when the GPU has slots: its driver makes mediated devices on it, and it neither is nor can have VFs. */
+/* Returns true when the GPU has slots: its driver makes mediated devices on it, it is no VF, and it can have no VFs. */
 bool pci_device_has_slots(const PciDevice *dev);
 static inline bool pci_device_is_slot(const PciDevice *dev) {
         return dev->address.instance > 0;

@@ -302,7 +302,7 @@ static bool validate(Answer *a) {
 }
 
 /* Handles the text that the child has written. Returns true when the reply is sent later, at the end of the validation.
- *  */
+ */
 static bool take_text(Answer *a, const siginfo_t *end) {
         if (a->replied)
                 return false;

@@ -45,7 +45,7 @@ int client_read_text(const Client *c, sd_bus_message *reply, char **ret);
 /* From now on, client_call() and client_turn() return -EINTR on Ctrl-C, which otherwise ends the program. */
 void client_catch_interrupt(void);
 
-/* The match rule for the signal that another connection, or none, owns the daemon's bus name now. */
+/* The match rule for NameOwnerChanged of the daemon's bus name: the daemon started, ended or was replaced. */
 #define CLIENT_MATCH_OWNER                                                                                             \
         "type='signal',sender='org.freedesktop.DBus',interface='org.freedesktop.DBus',member='NameOwnerChanged',"      \
         "path='/org/freedesktop/DBus',arg0='" BUS_NAME "'"

@@ -41,7 +41,8 @@ void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
 /* Releases an allocation. *ret_job: the job that does it, which may run already; 0 when the allocation was released
  * before. */
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
-/* Releases `a`, which must be ready or failed, and with which no domain may run. */
+/* Starts the release of `a`, which is ready, failed, or interrupted while an orphan works on its devices. The caller
+ * has checked that no domain is known to run with it. */
 Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 /* Starts the job that releases `a`. Its steps depend on the present drivers of the devices. */
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);

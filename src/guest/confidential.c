@@ -258,8 +258,10 @@ static const struct {
         /* Each guest has a key in the memory controller (KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx). */
         { ALL, lacks_slot, "no further guest can start.",
           "Release a confidential guest, or give them more keys in the firmware setup and " REMEDY_RESCAN, tell_slots },
-        /* In QEMU 10.0.13 VFIO and guest_memfd each forbid the other to discard memory (EBUSY; hw/vfio/container.c,
-         * system/physmem.c). QEMU 10.2.2 has ram-block-attributes.c. NVIDIA's reference is QEMU 10.1 with patches. */
+        /* In QEMU 10.0.13 a guest cannot have both: guest_memfd requires that memory can be discarded, VFIO disables
+         * discarding, and the second of them fails with EBUSY (hw/vfio/container.c, system/physmem.c). Later versions
+         * tell VFIO which pages are shared (ram-block-attributes.c in 10.2.2). NVIDIA's reference is QEMU 10.1 with
+         * patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
         /* Each page of 4 KiB is a mapping of its own, and a container has 65535 (hw/vfio/listener.c:298 of QEMU

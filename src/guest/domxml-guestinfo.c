@@ -2,9 +2,9 @@
 
 /*
  * Facts that only the host knows, as files for the guest in QEMU's fw_cfg. Linux shows them below
- * /sys/firmware/qemu_fw_cfg. In the document they are entries of <sysinfo type='fwcfg'>. Their text is base64: libvirt
- * 9.0 passes it to QEMU in one argument with & < > and quotes escaped as in XML. Its commas are not doubled, so QEMU
- * would refuse it.
+ * /sys/firmware/qemu_fw_cfg. In the document they are entries of <sysinfo type='fwcfg'>. Their text is base64,
+ * because libvirt 9.0 damages plain text: it escapes & < > and quotes as in XML, and does not double commas, so that
+ * QEMU would refuse the argument.
  */
 
 #include <libxml/tree.h>

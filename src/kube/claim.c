@@ -138,8 +138,6 @@ bool claim_is_first(json_object *record, size_t i) {
         return true;
 }
 
-/* Makes the CDI document and the metadata of a claim. */
-
 void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SIZE]) {
         (void) snprintf(ret, CLAIM_CDI_ID_SIZE, KUBE_DRIVER "/claim=%s_%.40s", member_text(record, "uid"),
                         claim_device(record, i));

@@ -59,7 +59,7 @@ bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevic
 
         if (!d || !d->pool || !allocation_device_is(d, dev))
                 return false;
-        /* While block_reason holds, all devices have its verdict, which hides exclusions. */
+        /* While block_reason is set, every device has the same verdict, which hides an exclusion: assume none. */
         return !policy_pool(p, dev) || (!p->config->block_reason && policy_verdict(p, dev) == VERDICT_EXCLUDED);
 }
 

@@ -36,8 +36,8 @@ void slurm_job_done(SlurmJob *job);
 
 /*
  * Removes the job from its nodes, unless it is over. A batch job is requeued, with hold until its owner or an
- * administrator releases it. An interactive job, or one that must not run twice, is canceled. The owner sees the
- * sentence on the job's terminal and in its AdminComment. 0 or -EIO.
+ * administrator releases it. An interactive job, or one that must not run twice, is canceled. The sentence is
+ * put in the job's AdminComment; the terminal of a canceled job shows it too. 0 or -EIO.
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 

@@ -190,7 +190,7 @@ static void send_features(Reporter *r) {
 
         if (virConnectGetLibVersion(r->connection, &libvirt) < 0)
                 return fail_with_libvirt(r);
-        /* It fails on a host without QEMU; qemu is then 0. */
+        /* virConnectGetVersion() fails on a host without QEMU; qemu is then 0. */
         (void) virConnectGetVersion(r->connection, &qemu);
         f = domain_facts_features(libvirt, qemu, capabilities);
         firmware_find("/", &f);
