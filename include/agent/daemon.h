@@ -10,8 +10,7 @@
 /* Creates an event loop that serves the bus and ends when the bus connection ends. It calls on_reload() at SIGHUP.
  * Returns 0 or a negative errno, as all functions below do. Only where they say so, they log the failure. */
 int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret);
-/* Blocks the signal, so that only the loop handles it: with on_signal(), or, if on_signal is NULL, by ending the loop.
- *  */
+/* Blocks the signal, so that only the loop handles it: with on_signal(), or with NULL by ending the loop. */
 int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_signal, void *userdata);
 /* Adds a source to the loop. Each time the caller enables the source, it calls run() once, after all other pending
  * sources. */

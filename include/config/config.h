@@ -306,8 +306,7 @@ DEFINE_CLEANUP(Config *, config_free)
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
 /* Records that an existing file cannot be read. why: the cause; remedy: a static sentence. Returns 0 or -ENOMEM. */
 int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
-/* Checks the configuration as a whole, and adds the problems found. Call it after the last file. Returns 0 or -ENOMEM.
- *  */
+/* Checks the configuration as a whole, and adds the problems. Call it after the last file. Returns 0 or -ENOMEM. */
 int config_finish(Config *c);
 /* Makes a Config from one file, as config_new(), config_read_text() and config_finish() do. Returns 0 or -ENOMEM. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The withdrawn devices: pools offered them until a configuration with broken lines, or without any file, was loaded.
- *  */
+/* The withdrawn devices: pools offered them until a configuration with broken lines, or with no file, was loaded. */
 
 #include "config/policy.h"
 

@@ -16,8 +16,7 @@ static inline uint64_t digest_bytes(uint64_t digest, const void *data, size_t si
         return digest;
 }
 
-/* Adds the string with its terminating NUL to the digest, so that "ab" + "c" and "a" + "bc" differ. NULL counts as "".
- *  */
+/* Adds the string with its final NUL to the digest, so that "ab" + "c" and "a" + "bc" differ. NULL counts as "". */
 static inline uint64_t digest_string(uint64_t digest, const char *s) {
         return digest_bytes(digest, s ? s : "", strlen(s ? s : "") + 1);
 }

@@ -136,8 +136,7 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
-/* Returns true for a slot of mediated devices that is in no pool and has no mediated device: such slots are not shown.
- *  */
+/* Returns true for a slot that is in no pool and has no mediated device: such slots are not shown. */
 static bool is_idle_slot(const HostView *view, const PciDevice *dev) {
         return pci_device_is_slot(dev) && !policy_pool(view->policy, dev) && dev->vgpu_type == 0 &&
                !ledger_holder(view->ledger, dev->address);
