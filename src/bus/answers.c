@@ -301,8 +301,7 @@ static bool validate(Answer *a) {
         return false;
 }
 
-/* Handles the text that the child has written. Returns true when the reply is sent later, at the end of the validation.
- */
+/* Handles the text that the child has written. Returns true when the reply is sent later, when the validation ends. */
 static bool take_text(Answer *a, const siginfo_t *end) {
         if (a->replied)
                 return false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Writes SVG elements. */
 #include <errno.h>
+#include <libxml/entities.h>
 #include <stdarg.h>
 #include <string.h>
 
