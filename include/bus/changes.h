@@ -80,6 +80,6 @@ void device_snapshot_lists_compare(const DeviceSnapshotList *before, const Devic
 
 /* Appends to *array the addresses of the devices whose state can depend on the device at the address: the device
  * itself, the members of its IOMMU group, its PF and its VFs. If the inventory lacks the device, only its PF is
- * appended: physfn, or none if physfn is NULL. May append an address twice. Returns 0 or -ENOMEM. */
+ * appended besides: physfn, or none if physfn is NULL. May append an address twice. Returns 0 or -ENOMEM. */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

@@ -58,7 +58,7 @@ bool policy_offers(const Policy *p, const PciDevice *dev);
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
 /* Returns the verdict that policy_check() returns, from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
-/* Returns the name of the kernel module that has this VFIO driver or xen-pciback. */
+/* Returns the name of the kernel module that has this driver, a VFIO driver or pciback. */
 const char *policy_driver_module(const char *driver);
 /* Refuses with VERDICT_NO_VFIO_DRIVER: the VFIO driver for the device is not loaded. Returns that verdict. */
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);

@@ -115,7 +115,7 @@ GuestTopology guest_topology_from_string(const char *s);
 
 typedef struct Cell {
         int node;        /* host NUMA node id */
-        uint64_t memory; /* bytes, a multiple of Allocation.page_size */
+        uint64_t memory; /* bytes, a multiple of the page size */
         CpuSet vcpus;
         bool has_memory_node; /* the memory is on memory_node; false: on node, as the CPUs are */
         int memory_node;

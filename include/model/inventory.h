@@ -38,7 +38,7 @@ const char *pci_type_to_string(PciType t);
  * kernel's drivers/pci/pci.c). */
 typedef enum PciAcs {
         PCI_ACS_UNKNOWN,  /* config space could not be read */
-        PCI_ACS_CLEAN,    /* isolates without ACS: an upstream port, or the only function of an endpoint */
+        PCI_ACS_CLEAN,    /* isolates by definition: an endpoint or upstream port that has its slot alone */
         PCI_ACS_ISOLATED, /* SV, RR, CR and UF are enabled */
         PCI_ACS_OPEN,     /* not so: functions can reach each other without the IOMMU */
         _PCI_ACS_MAX,
@@ -142,7 +142,7 @@ typedef struct PciDevice {
         bool has_memory_node;        /* memory_node is valid: NVIDIA's driver reports the NUMA node of the GPU's memory
                                         (host/nvidia.h) */
         int memory_node;             /* NUMA node of the GPU's memory */
-        uint64_t online_memory;      /* bytes of a GPU's memory that the host uses; host/critical.h */
+        uint64_t online_memory;      /* bytes of a GPU's memory that the host has online; host/critical.h */
         ConfidentialMode mode;       /* of a GPU, by daemon/facts-modules.c */
         char *console; /* why the console needs the device, as a chain of uses; NULL: it does not. See host/critical.h
                         */
@@ -345,7 +345,8 @@ bool pci_device_is_nic(const PciDevice *dev);
 bool pci_device_is_connectx(const PciDevice *dev);
 /* Returns true for a PF of an mlx4 card. Its driver or, if unbound, its device id shows that. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
-/* Returns true for an InfiniBand PF whose VFs have no link until GUIDs and link policy are set. VFs of mlx4 have. */
+/* Returns true for an InfiniBand PF whose VFs have no link until GUIDs and link policy are set. mlx4 does not need
+ * them. */
 bool pci_device_needs_guids(const PciDevice *pf);
 /*
  * Returns true when `other` is passed to the guest with `assigned`, because it is another function of the same card and

@@ -100,7 +100,7 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
  * After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
-/* Returns the card that replaced the device of d. NULL: the device is there, or its address has no card. */
+/* Returns the card that replaced the device of d. NULL: the device is there or lost, or its address has no card. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
  * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is

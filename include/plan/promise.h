@@ -16,7 +16,8 @@
  */
 Verdict promise_check_config(const Policy *p, const Ledger *l, Refusal *ret);
 
-/* Returns true when holder got dev from a pool and no pool offers it any more: it then returns to the host. */
+/* Returns true when holder got dev from a pool and no pool offers it any more: it then returns to the host when holder
+ * is released. */
 bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevice *dev);
 /* Returns true when device_left_pools() is true for any device of the allocation. */
 bool allocation_left_pools(const Policy *p, const Allocation *a);

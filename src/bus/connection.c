@@ -70,7 +70,7 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
 }
 
 /* Serves the messages that sd-bus has read already, for which it does not watch the socket: those that arrived together
- * with the end of the authentication, and those that sd-bus read before stop_reading(). */
+ * with the end of the authentication, and those that sd-bus read after stop_reading(), while it was not attached. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         int r;

@@ -92,7 +92,7 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
                 lacking->kind == STEP_CHECK_UNUSED ? PARTITION_USERS_UNKNOWN : step_cause(lacking, error);
 }
 
-/* Handles the end of the job, of which the devices must be bound now. `a` becomes ready, also if the job went without
+/* Handles the end of the job, after which the devices must be bound. `a` becomes ready, also if the job went without
  * the step lacking (NULL: none). */
 static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult result, const Step *lacking) {
         if (!allocation_is_bound(a, m->host.inventory)) {

@@ -51,7 +51,7 @@ static void log_dropped(const HostState *host) {
         }
 }
 
-/* Refuses a policy that offers the same hardware twice: in two pools, or in a pool and in an allocation. */
+/* Refuses a policy that offers the same hardware twice: a PF and its VFs, in pools or in a pool and an allocation. */
 static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",

@@ -27,7 +27,8 @@ static bool may_have_text(const Domain *d, const xmlNode *element) {
                !xmlFirstElementChild((xmlNode *) element);
 }
 
-/* Refuses text between elements, here and further inside. Inside <metadata> anything else may be. */
+/* Refuses text between elements, here and further inside. Inside <metadata> anything else may be. The depth is bounded:
+ * libxml2 limits the nesting of elements. */
 static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *ret) {
         bool is_metadata = element->parent == d->root && node_is(element, "metadata");
         Verdict v = VERDICT_NONE;

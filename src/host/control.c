@@ -166,7 +166,7 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
-/* vfio_pci_core_register_device() sets power/control to "auto": sets "on" again. A VF needs nothing. */
+/* vfio_pci_core_register_device() sets power/control to "auto": sets "on" again. A VF has no D3cold of its own. */
 static int keep_awake(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
         _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);

@@ -60,7 +60,8 @@ static bool is_of_part(const Run *run, const Part *part, size_t i) {
         return !run->given_up[s->chain] && (part->chain == ALL_CHAINS || s->chain == part->chain);
 }
 
-/* Returns true when the chain of the step's device was given up: a process may still work on the device. */
+/* Returns true when the step runs alone and the chain of its device was given up: a process may still work on the
+ * device. */
 static bool has_given_up_device(const Run *run, const Step *s) {
         for (size_t i = 0; s->chain == 0 && step_has_device(s) && i < run->steps->n; i++)
                 if (run->given_up[run->steps->steps[i].chain] &&

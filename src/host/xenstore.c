@@ -244,7 +244,7 @@ static int read_once(Store *s) {
                 return r;
         s->transaction = (uint32_t) id;
         r = read_entries(s, BACKENDS, read_domain);
-        /* libxl writes a note before it gives the device to the guest, and the entry of the backend afterwards. */
+        /* libxl writes a note before it gives the device to the guest. */
         if (r == 0)
                 r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);

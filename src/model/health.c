@@ -43,9 +43,10 @@ static const char *cause(const HealthReading *r) {
         return r->power_error ? "the kernel cannot change its power state." : NULL;
 }
 
-/* Returns the number of fatal errors above the baseline. Raises the baseline to the count first, if why allows it. */
+/* Returns the number of fatal errors above the baseline. The baseline first becomes the count if there was none yet, if
+ * it went down, or if a rescan finds no new errors. */
 static uint64_t count_fatal(Health *h, uint64_t fatal, HealthTrigger why) {
-        /* The count went down: the kernel's counters were reset. */
+        /* A lower count means that the kernel's counters were reset. */
         if (!h->counted || fatal < h->fatal || (why == HEALTH_DUE_RESCAN && fatal == h->fatal))
                 h->fatal_before = fatal;
         return fatal - h->fatal_before;

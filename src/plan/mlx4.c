@@ -231,7 +231,8 @@ bool mlx4_needs_options(const Policy *p, const PciDevice *pf) {
         return pool && pf->n_virtfns != pool->virtual_functions;
 }
 
-/* Returns true when a reload of mlx4_core removes the device: it is a card with this driver, or a VF. */
+/* Returns true when a reload of mlx4_core removes the device: it is a card with this driver, or a VF of an mlx4 card.
+ */
 static bool is_of_driver(const Inventory *inv, const Claim *claim) {
         const AllocationDevice *d = allocation_find_device(claim->allocation, claim->address);
         const PciDevice *dev = inventory_find(inv, d->is_vf ? d->physfn : claim->address);

@@ -25,7 +25,7 @@ static bool is_known(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* Returns whether Fabric Manager reports the partition, or reports none at all. */
+/* Returns whether Fabric Manager reports the partition, or its partitions are unknown. */
 static bool is_supported(const Planner *p, const FabricPartition *partition) {
         return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
 }

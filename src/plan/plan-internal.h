@@ -52,7 +52,7 @@ typedef struct NodeChoice {
         size_t n_nodes;
         unsigned cpus[ALLOCATION_CELLS_MAX];   /* share of the node at this position in nodes, as is memory */
         uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
-        size_t places[ALLOCATION_REGIONS_MAX]; /* of each region: position in nodes of the node that gives it memory */
+        size_t places[ALLOCATION_REGIONS_MAX]; /* of new regions: position in nodes of the node that gives it memory */
         Picks picks;                           /* the devices; its score includes the nodes */
         const FabricPartition *partition;
 } NodeChoice;
@@ -79,7 +79,7 @@ int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 /* Pretends that each node has enough memory. p: a copy of the planner. */
 void planner_ignore_memory(Planner *p);
 
-/* Finds the GPU-NIC pairs of a set of devices, in the order of the GPUs. pairs has room for REQUEST_DEVICES_MAX.
+/* Finds the GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX.
  * Returns their number. */
 size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);
 /* Sets plan->limits from the choice. Returns 0 or -ENOMEM. */

@@ -334,7 +334,7 @@ static Verdict refuse_numa(const Planner *p, const char *by, bool several, const
                       cpus ? "." : "");
 }
 
-/* Returns the policy to suggest: 'required' if the request's policy allows one node and that one suffices, else
+/* Returns the policy to suggest: 'required' if the request's policy allows only one node and 'required' suffices, else
  * 'preferred'. */
 static NumaPolicy weaker_policy(const Planner *p) {
         Request r = *p->request;

@@ -47,7 +47,7 @@ char *identities_hash(const Identities *i, const char *s);
 
 /* Replaces the hex digits of text in place, and keeps its separators ("0002:c903:00f5:1234"). A text of zeros stays. */
 void identities_replace_digits(const Identities *i, char *text);
-/* Replaces a binary serial number in place. Zeros stay. */
+/* Replaces a binary serial number in place. */
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);
 
 /* Writes a kernel command line to f, with a hash for each value except values of keys that are known to be harmless.

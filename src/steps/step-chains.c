@@ -82,8 +82,7 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
         return 0;
 }
 
-/* Counts the GPU checks. The job asks about the GPUs of neighbouring checks in the first of these steps, one GPU after
- * the other. */
+/* Counts the GPU checks. The first of these steps asks about the GPUs of all of them, one GPU after the other. */
 static unsigned count_gpu_checks(const StepList *l) {
         unsigned n = 0;
 
