@@ -112,7 +112,7 @@ static void tell_all_devices(Manager *m) {
 }
 
 /* Signals the changes of one device. Returns 0; or -ESTALE when the device was added, removed or replaced, so that
- * tell_all_devices() has to signal it; or -ENOMEM. */
+ * tell_all_devices() has to signal it. */
 static int tell_device(Manager *m, PciAddress address) {
         HostView view = host_state_view(&m->host);
         const PciDevice *dev = inventory_find(m->host.inventory, address);

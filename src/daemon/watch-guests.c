@@ -137,8 +137,8 @@ void manager_find_guests(Manager *m) {
         note_turn(m);
 }
 
-/* Logs once that libvirt no longer reports guests. A libvirt that has not reported since the daemon's start was not
- * lost. */
+/* Logs once that libvirt no longer reports guests. A libvirt that does not run, or has not answered yet, was not lost.
+ */
 static void note_status(LibvirtStatus *status, const char *unknown) {
         if (streq_ptr(status->reason, unknown))
                 return;

@@ -45,7 +45,7 @@ static uint64_t sum_bars(const Sysfs *fs, PciAddress address) {
         return sum;
 }
 
-/* Chooses where in the guest each STEP_PLUG puts its device. 0 or a negative errno, reported. */
+/* Chooses where in the guest each STEP_PLUG puts its device. 0 or a negative errno. */
 static int choose_places(const Run *run, const Step *s, const char *document) {
         const StepList *steps = run->steps;
         _cleanup_free_ PciAddress *devices = calloc(steps->n, sizeof(*devices));

@@ -106,7 +106,8 @@ int tree_add_cleaned(Tree *t, const char *name);
 Claim *tree_add_claim(Tree *t, const char *consumer);
 Claim *tree_find_claim(const Tree *t, const char *consumer);
 void tree_remove_claim(Tree *t, const char *consumer);
-/* Adds an amount of a class on a provider to the claim. 0 or -ENOMEM. */
+/* Adds an amount of a class on a provider to the claim. 0, -ENOMEM, or -EBADMSG beyond TREE_PARTS_MAX or for a text
+ * that is too long. */
 int claim_add(Claim *c, const char *provider, const char *class, int64_t amount);
 int64_t claim_amount(const Claim *c, const char *provider, const char *class);
 

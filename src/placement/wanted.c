@@ -98,7 +98,7 @@ static int add_counted(Provider *p, const char *class, uint64_t total, uint64_t 
         return 0;
 }
 
-/* Adds an amount to the claim of the allocation. 0 or -ENOMEM. */
+/* Adds an amount to the claim of the allocation. 0 or a negative errno. */
 static int claim(Builder *b, json_object *allocation, const char *provider, const char *class, uint64_t amount) {
         const char *id = member_text(allocation, "id"), *consumer = member_text(allocation, "consumer");
         Claim *c;
