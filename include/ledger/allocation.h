@@ -202,8 +202,8 @@ static inline const char *allocation_driver(const Allocation *a, const Allocatio
         return d->vfio_driver ?: a->vfio_driver;
 }
 
-/* Returns the state to display, which differs for a ready allocation: failed if it has a reason (plan/promise.h), else
- * in-use while a domain uses it. */
+/* Returns the state to display, which differs for a ready allocation: in-use while a domain uses it, else failed if it
+ * has a reason (plan/promise.h). */
 AllocationState allocation_shown_state(const Allocation *a);
 
 /* Values of AllocationStatus.partition_lost. */

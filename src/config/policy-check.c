@@ -272,8 +272,7 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* Returns true when the VFIO driver for the device is registered. The inventory lists a variant driver only when it is
- * loaded. */
+/* Returns true when the device's VFIO driver is registered. inventory_variant_driver() returns only a loaded one. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));

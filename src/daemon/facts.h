@@ -33,8 +33,8 @@ int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs for mounts, routes and consoles. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
-/* Returns true when the daemon has to bind the device: the device is in a pool with Bind=start and available, and is
- * not on a VFIO driver or may still suspend on it. */
+/* Returns true when the daemon has to bind the device: it is available, in a pool without VgpuType= that has Bind=start
+ * or is of Nova, and not on a VFIO driver, or it may still suspend there. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
 /* Lists the devices for which manager_wants_binding() is true, in ascending order. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);

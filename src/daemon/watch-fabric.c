@@ -38,8 +38,8 @@ typedef struct FabricAnswer {
         FabricReport report; /* about the partitions */
 } FabricAnswer;
 
-/* Returns true when the partition of the allocation must be active. It need not be while the allocation is being
- * released. */
+/* Returns true when the partition of the allocation must be active. It need not be while the allocation is a lease, or
+ * is being released. */
 static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }

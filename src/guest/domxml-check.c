@@ -154,7 +154,7 @@ Verdict domain_check_smmus(const Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Refuses an alias that the document already has: libvirt refuses it, too. */
+/* Refuses an alias that a device of the allocation will have: libvirt refuses a document with one alias twice. */
 static Verdict check_alias(const Domain *d, const xmlNode *node, Refusal *ret) {
         const xmlNode *alias = node_find(node, "alias");
         _cleanup_free_ char *name = alias ? node_get(alias, "name") : NULL;

@@ -55,7 +55,8 @@ static bool has_expander(const GuestPci *pci) {
         return false;
 }
 
-/* Makes the topology file for NCCL. Without an expander it has no devices: bus numbers are unknown. */
+/* Makes the topology file for NCCL. NULL without an expander, because bus numbers are unknown then, or when out of
+ * memory. */
 static char *make_nccl_topology(Domain *d, GuestInfo info) {
         _cleanup_free_ GuestPlace *places = has_expander(d->pci) ? guest_pci_places(d->pci, d->a) : NULL;
         xmlDoc *doc = places ? domain_nccl(d, places) : NULL;

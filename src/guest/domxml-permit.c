@@ -108,7 +108,7 @@ static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         return true;
 }
 
-/* Returns true when the <shmem> is a region of an allocation: libvirt appends its name to /dev/shm/. */
+/* Returns true when the <shmem> may be a region of an allocation: libvirt appends its name to /dev/shm/. */
 static bool is_our_region(const xmlNode *node) {
         _cleanup_free_ char *name = node_is(node, "shmem") ? node_get(node, "name") : NULL;
 

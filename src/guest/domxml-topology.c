@@ -4,8 +4,8 @@
 
 #include "domxml-internal.h"
 
-/* Returns whether the n pins from i on are all CPUs of one core that is not in cores yet. Adds the core and its CPUs to
- * the sets. */
+/* Returns whether the n pins from i on are different CPUs of one core that is not in cores yet. Adds the core and its
+ * CPUs to the sets. */
 static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
         const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
 

@@ -58,7 +58,7 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
 
         for (size_t k = 0; k < steps->n; k++)
                 starts += steps->steps[k].kind == STEP_START_SERVICE;
-        /* The start only has to be queued, as it was before. */
+        /* One second: the start only has to be queued, as it was before. */
         part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
         r = root_start_unit(s->service, job_deadline(run, part), &asked);
         run_report(run, s,
@@ -113,7 +113,7 @@ static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
         for (size_t k = 0; k < n; k++)
                 devices[k] = steps[k]->device;
         r = root_clean(steps[0]->clean.pool, devices, n, job_deadline(run, 2 * count_commands(run->steps)), &status);
-        /* A device may have left its pool. Clean the others without it. */
+        /* A device may have left its pool. Clean this one alone, so that it does not keep others from it. */
         if (r == -EPERM && n > 1)
                 return clean_devices(run, steps, 1);
         for (size_t k = 0; k < n; k++) {

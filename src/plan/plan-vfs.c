@@ -91,7 +91,7 @@ Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *
 }
 
 /*
- * Returns whether the VF may get attributes: it does not exist yet, or has no driver, no allocation and no quarantine.
+ * Returns whether the existing VF may get attributes: it has no driver, no allocation and no quarantine.
  */
 static bool may_identify(const HostView *view, const PciDevice *pf, unsigned index) {
         const PciDevice *vf = NULL;

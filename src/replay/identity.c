@@ -71,8 +71,8 @@ void identities_done(Identities *i) {
         free(TAKE_PTR(i->domain));
 }
 
-/* Replaces the hex digits in the first n bytes of text. The new digits are those of a hash over all old ones. Zeros
- * stay. */
+/* Replaces the hex digits in the first n bytes of text. The new digits are those of a hash over all old ones. Digits
+ * that are all zero stay. */
 static void replace_digits(const Identities *i, char *text, size_t n) {
         char digits[64];
         size_t used = 0, at = 0;
