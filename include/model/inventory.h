@@ -111,7 +111,7 @@ typedef struct PciDevice {
         size_t n_virtfns;   /* of a PF: number of links virtfnN */
         PciAddress *linked; /* of a PF: targets of these links, by N, as far as they are readable */
         size_t n_linked;
-        PciAddress *vfs; /* of a PF: the VFs that exist, by index. inventory_finish() makes it of linked */
+        PciAddress *vfs; /* of a PF: the existing VFs by index, without gaps. inventory_finish() makes it of linked */
         size_t n_vfs;
         unsigned total_vfs;
         uint16_t vf_device;            /* of a PF: PCI device id of its VFs (sriov_vf_device); 0 unknown */

@@ -62,7 +62,7 @@ static inline bool pci_address_equal(PciAddress a, PciAddress b) {
 /* Appends an address to an array, which is NULL at first, with *n 0. The caller frees it. 0, or -ENOMEM, which changes
  * nothing. */
 int pci_address_append(PciAddress **array, size_t *n, PciAddress a);
-/* Sorts the addresses and removes duplicates; *n is then the number that is left. */
+/* Sorts the addresses ascending and removes duplicates; *n is then the number that is left. */
 void pci_addresses_sort(PciAddress *array, size_t *n);
 /* Returns whether the sorted array has the address. */
 bool pci_addresses_have(const PciAddress *array, size_t n, PciAddress a);

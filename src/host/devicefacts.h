@@ -11,7 +11,7 @@
  * of a bridge above. */
 #define DEVICE_NODE_DAMAGED (-2)
 
-/* All functions return 0 or -ENOMEM; a damaged attribute is noted in dev->fault. */
+/* All functions fail only with -ENOMEM; a damaged attribute is noted in dev->fault. */
 
 /* Reads type and physfn of a VF. */
 int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);

@@ -156,8 +156,7 @@ void check_pools(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < config->n_pools; i++)
                 if (pool_has_device(facts->policy, policy_pool, &config->pools[i]))
                         check_offer(facts->policy, &config->pools[i], report);
-                /* check_sriov() reports expected VFs, check_configuration() reports a pool whose Match= lines are
-                 * invalid. */
+                /* check_sriov() reports VFs that do not exist yet, check_configuration() pools without valid Match=. */
                 else if (!pool_has_device(facts->policy, policy_asking_pool, &config->pools[i]) &&
                          config->pools[i].n_matches > 0)
                         check_add(report, CHECK_WARNING, "Compare its Match= lines with 'passthroughctl list --all'.",

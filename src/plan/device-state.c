@@ -34,8 +34,8 @@ static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *
         return NULL;
 }
 
-/* Returns whether a bus reset resets dev alone. *ret_other is another function on the bus; with one, the kernel refuses
- * a bus reset (pci_parent_bus_reset()), although it lists "bus" for the first function of the bus. */
+/* Returns whether a bus reset resets dev alone. *ret_other is another function on the bus, or NULL; with one, the
+ * kernel refuses a bus reset (pci_parent_bus_reset()), although it lists "bus" for the first function of the bus. */
 static bool bus_reset_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         *ret_other = find_on_same_bus(inv, dev);
         return !*ret_other;

@@ -46,7 +46,7 @@ typedef struct Planner {
         unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
-/* A set of NUMA nodes, their shares of the guest, and the best devices for them. */
+/* A set of NUMA nodes as ascending indices, their shares of the guest, and the best devices for them. */
 typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;

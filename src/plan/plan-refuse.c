@@ -26,7 +26,7 @@ static char *list_memory(const Planner *p) {
         return text;
 }
 
-/* Returns whether `a` has memory of the request's page size on the node that no running guest uses yet. */
+/* Returns whether `a` has memory of the request's page size on the node that the kernel has not allocated yet. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (cell_memory_node(&a->cells[i]) == node)

@@ -90,9 +90,7 @@ Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *
         return v != VERDICT_NONE ? v : check_drivers(view, pf, ret);
 }
 
-/*
- * Returns whether the existing VF may get attributes: it has no driver, no allocation and no quarantine.
- */
+/* Returns whether the existing VF may get attributes: it has no driver, no allocation and no quarantine. */
 static bool may_identify(const HostView *view, const PciDevice *pf, unsigned index) {
         const PciDevice *vf = NULL;
 

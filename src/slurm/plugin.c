@@ -84,8 +84,8 @@ static Outcome hand_out(const Settings *settings, const SlurmJob *job, uid_t uid
         reservation_name(job->id, name);
         r = handout_write(settings->directory, name, uid, document, devices ? devices : "");
         if (r == 0) {
-                /* The job may have been canceled meanwhile. Its epilog has then released the allocation and found no
-                 * files to remove. */
+                /* The job may have been canceled meanwhile. Its epilog may then have released the allocation already,
+                 * and found no files to remove. */
                 outcome = reservation_check(settings, job->id, ret_sentence);
                 if (outcome != OUTCOME_DONE)
                         (void) handout_remove(settings->directory, name);

@@ -13,7 +13,7 @@
 
 typedef struct Culprit {
         long line;        /* of the element in the template; 0: passthroughd added the element */
-        const char *name; /* of the element, in the document */
+        const char *name; /* of the element; borrowed from the document */
         char *reason;     /* why libvirt refuses the smallest document that has the element; owned */
 } Culprit;
 
