@@ -171,6 +171,14 @@ static Verdict read_word(sd_bus_message *m, const RequestKey *key, Request *r, R
         return refuse_request(ret, key->remedy, "There is no %s '%s'.", key->what, QUOTABLE(s));
 }
 
+static int find_numa(const char *word) {
+        return (int) numa_policy_from_string(word);
+}
+
+static int find_topology(const char *word) {
+        return (int) guest_topology_from_string(word);
+}
+
 /* Returns the Confidential with this name; -EINVAL for a name that does not make the guest's memory private. */
 static int find_confidential(const char *word) {
         Confidential c = confidential_from_string(word);
@@ -263,11 +271,11 @@ static const RequestKey request_keys[] = {
         { REQUEST_KEY_MEMORY, "t", read_number, offsetof(Request, memory) },
         { REQUEST_KEY_PAGE_SIZE, "t", read_page_size, offsetof(Request, page_size) },
         { REQUEST_KEY_CELLS, "u", read_number, offsetof(Request, cells) },
-        { REQUEST_KEY_NUMA, "s", read_word, offsetof(Request, numa), NAME_SIZE_MAX, numa_policy_from_string,
-          "NUMA policy", "Say legacy, preferred, socket, required or single." },
+        { REQUEST_KEY_NUMA, "s", read_word, offsetof(Request, numa), NAME_SIZE_MAX, find_numa, "NUMA policy",
+          "Say legacy, preferred, socket, required or single." },
         { REQUEST_KEY_PROXIMITY, "s", read_proximity, .max = PROXIMITY_SIZE_MAX },
-        { REQUEST_KEY_TOPOLOGY, "s", read_word, offsetof(Request, topology), NAME_SIZE_MAX, guest_topology_from_string,
-          "topology", "Say mirror or flat." },
+        { REQUEST_KEY_TOPOLOGY, "s", read_word, offsetof(Request, topology), NAME_SIZE_MAX, find_topology, "topology",
+          "Say mirror or flat." },
         { REQUEST_KEY_FABRIC, "s", read_fabric, .max = NAME_SIZE_MAX },
         { REQUEST_KEY_CONFIDENTIAL, "s", read_word, offsetof(Request, confidential), NAME_SIZE_MAX, find_confidential,
           "kind of confidential guest", "Say snp or tdx." },
