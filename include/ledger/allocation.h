@@ -220,6 +220,10 @@ static inline void allocation_keep_partition(Allocation *a) {
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
 DEFINE_CLEANUP(Allocation *, allocation_free)
+/* Returns the end of the devices: NULL for an allocation without devices, to which C adds nothing, not even 0. */
+static inline AllocationDevice *allocation_devices_end(const Allocation *a) {
+        return a->n_devices > 0 ? a->devices + a->n_devices : a->devices;
+}
 /* Returns a copy that no ledger has. NULL: out of memory. */
 Allocation *allocation_copy(const Allocation *a);
 

@@ -203,6 +203,10 @@ typedef struct StepList {
 StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
+/* Returns the end of the steps: NULL for an empty list, to which C adds nothing, not even 0. */
+static inline Step *step_list_end(const StepList *l) {
+        return l->n > 0 ? l->steps + l->n : l->steps;
+}
 /* Adds the step with copies of its strings. If memory runs out, sets lacks_memory, and the function that makes the list
  * returns -ENOMEM. */
 void step_list_add(StepList *l, Step s);

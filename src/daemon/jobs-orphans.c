@@ -98,7 +98,7 @@ static int make_text(const Job *job, const PciAddress *devices, size_t n, LockTe
         ret->chains = calloc(n + 1, sizeof(*ret->chains));
         if (!ret->chains)
                 return -ENOMEM;
-        for (const Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
+        for (const Step *s = job->steps->steps; s < step_list_end(job->steps); s++) {
                 const PciAddress *device =
                         s->chain > 0 ? bsearch(&s->device, devices, n, sizeof(*devices), compare_addresses) : NULL;
 

@@ -323,7 +323,7 @@ void manager_report_unknown_regions(const Manager *m) {
 }
 
 void manager_keep_shared(Manager *m, Job *job) {
-        for (Step *s = job->steps->steps; s < job->steps->steps + job->steps->n; s++) {
+        for (Step *s = job->steps->steps; s < step_list_end(job->steps); s++) {
                 const SharedRegion *shared = s->kind == STEP_REMOVE_REGION
                                                      ? ledger_find_region(m->host.ledger, s->memory.region.name)
                                                      : NULL;

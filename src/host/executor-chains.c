@@ -137,7 +137,7 @@ static void condemn(const Leader *l, size_t at) {
                 PciAddress device = step_failed_device(&steps->steps[i]);
 
                 if (steps->steps[i].chain != s->chain || l->run.done[i].begun ||
-                    run_device_has_failed(&l->run, device, steps->steps + steps->n))
+                    run_device_has_failed(&l->run, device, step_list_end(steps)))
                         continue;
                 l->run.done[i].device_failed = true;
                 run_report_device_failed(&l->run, &steps->steps[i], -ECANCELED);

@@ -67,7 +67,7 @@ static int find_user(const Run *run, const Step *s, const HolderQuery *queries, 
 }
 
 int run_check_idle(const Run *run, const Step *s) {
-        const Step *const end = run->steps->steps + run->steps->n;
+        const Step *const end = step_list_end(run->steps);
         _cleanup_free_ HolderQuery *queries = calloc((size_t) (end - s), sizeof(*queries));
         size_t n = 0;
 

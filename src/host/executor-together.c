@@ -22,7 +22,7 @@ static uint64_t job_deadline(const Run *run, unsigned part) {
 int report_active_services(const Run *run) {
         int any = 0;
 
-        for (const Step *s = run->steps->steps; s < run->steps->steps + run->steps->n; s++) {
+        for (const Step *s = run->steps->steps; s < step_list_end(run->steps); s++) {
                 ServiceState *state = &step_result(run, s)->service;
                 int r;
 
@@ -98,7 +98,7 @@ static bool is_first_clean(const StepList *steps, const Step *s) {
 static unsigned count_commands(const StepList *steps) {
         unsigned n = 0;
 
-        for (const Step *s = steps->steps; s < steps->steps + steps->n; s++)
+        for (const Step *s = steps->steps; s < step_list_end(steps); s++)
                 n += s->kind == STEP_CLEAN && is_first_clean(steps, s);
         return n;
 }
@@ -127,7 +127,7 @@ static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
 }
 
 int run_clean(const Run *run, const Step *s) {
-        const Step *const end = run->steps->steps + run->steps->n;
+        const Step *const end = step_list_end(run->steps);
         _cleanup_free_ const Step **steps = calloc((size_t) (end - s), sizeof(*steps));
         size_t n = 0;
 
@@ -214,7 +214,7 @@ static void gpus_add(Gpus *g, const Step *s) {
 }
 
 int report_persistent_gpus(const Run *run) {
-        const Step *const end = run->steps->steps + run->steps->n;
+        const Step *const end = step_list_end(run->steps);
         _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
         int any = 0;
 
@@ -238,7 +238,7 @@ int report_persistent_gpus(const Run *run) {
 
 /* Checks the GPU of this step, and with the same question those of all later STEP_CHECK_GPU. */
 int run_check_gpu(const Run *run, const Step *s) {
-        const Step *const end = run->steps->steps + run->steps->n;
+        const Step *const end = step_list_end(run->steps);
         _cleanup_(cleanup_gpus) Gpus gpus = { 0 };
 
         if (step_result(run, s)->shared)
@@ -291,7 +291,7 @@ static void report_identity(const VfChange *c, VfMoment moment, void *userdata) 
 }
 
 int run_try_attributes(const Run *run, const Step *s) {
-        const Step *const end = run->steps->steps + run->steps->n;
+        const Step *const end = step_list_end(run->steps);
         _cleanup_free_ VfChange *changes = calloc((size_t) (end - s), sizeof(*changes));
         size_t n = 0;
 

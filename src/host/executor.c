@@ -119,7 +119,7 @@ static void report_failed(const Run *run, const Step *s, int error) {
 static int check_before(const Run *run) {
         const StepList *steps = run->steps;
 
-        for (const Step *s = steps->steps; steps->checks_health && s < steps->steps + steps->n; s++) {
+        for (const Step *s = steps->steps; steps->checks_health && s < step_list_end(steps); s++) {
                 int r;
 
                 if (s->kind != STEP_BIND)
@@ -139,7 +139,7 @@ static int check_before(const Run *run) {
 static int report_attributes(const Run *run) {
         int any = 0;
 
-        for (const Step *s = run->steps->steps; s < run->steps->steps + run->steps->n; s++) {
+        for (const Step *s = run->steps->steps; s < step_list_end(run->steps); s++) {
                 Report found = { .kind = REPORT_FOUND };
                 int r;
 

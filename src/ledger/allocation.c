@@ -152,7 +152,7 @@ Allocation *allocation_copy(const Allocation *a) {
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_new(a->name);
 
-        assert(d >= a->devices && d < a->devices + a->n_devices);
+        assert(d >= a->devices && d < allocation_devices_end(a));
         if (!rest || copy_device(rest, d) < 0 || string_copy(&rest->vfio_driver, a->vfio_driver) < 0 ||
             string_copy(&rest->reason, reason) < 0)
                 return NULL;
@@ -289,7 +289,7 @@ bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev)
 }
 
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv) {
-        for (AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++) {
+        for (AllocationDevice *d = a->devices; d < allocation_devices_end(a); d++) {
                 const PciDevice *vf = inventory_find(inv, d->address);
 
                 if (d->vgpu_type == 0 || *d->mdev || !vf || !vf->mdev_parent)

@@ -172,7 +172,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 
 /* Refuses an allocation that has a device twice, or a VF together with its PF. */
 static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refusal *ret) {
-        for (const AllocationDevice *other = a->devices; other < a->devices + a->n_devices; other++) {
+        for (const AllocationDevice *other = a->devices; other < allocation_devices_end(a); other++) {
                 if (other->lost)
                         continue;
                 if (other != d && pci_address_equal(other->address, d->address))
@@ -422,7 +422,7 @@ Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocati
                 if (d->vgpu_type == 0)
                         continue;
                 assert(vf && ledger_holder(l, d->address) != a);
-                for (const AllocationDevice *e = a->devices; e < a->devices + a->n_devices; e++)
+                for (const AllocationDevice *e = a->devices; e < allocation_devices_end(a); e++)
                         if (e->vgpu_type > 0 && pci_address_equal(e->physfn, d->physfn)) {
                                 mixed = mixed || e->vgpu_type != d->vgpu_type;
                                 wanted++;

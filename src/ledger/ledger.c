@@ -289,7 +289,7 @@ Allocation *ledger_find_quarantined(const Ledger *l, PciAddress address) {
 }
 
 const AllocationDevice *ledger_find_quarantined_of(const Ledger *l, const Allocation *a) {
-        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+        for (const AllocationDevice *d = a->devices; d < allocation_devices_end(a); d++)
                 if (ledger_find_quarantined(l, d->address))
                         return d;
         return NULL;

@@ -68,7 +68,7 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
                                 join(places, i + 1, places[i].chain, places[j].chain);
         }
         l->n_chains = 0;
-        for (Step *s = l->steps; s < l->steps + l->n; s++) {
+        for (Step *s = l->steps; s < step_list_end(l); s++) {
                 const Place *place;
 
                 s->chain = 0;

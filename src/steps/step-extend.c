@@ -52,7 +52,7 @@ static void choose_reset(Step *s, const AllocationDevice *d, const Pool *pool, c
 }
 
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps) {
-        for (Step *s = steps->steps; s < steps->steps + steps->n; s++) {
+        for (Step *s = steps->steps; s < step_list_end(steps); s++) {
                 const AllocationDevice *d = s->kind == STEP_RESET ? allocation_find_device(a, s->device) : NULL;
 
                 if (!d)
@@ -83,10 +83,10 @@ static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inve
 }
 
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps) {
-        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+        for (const AllocationDevice *d = a->devices; d < allocation_devices_end(a); d++)
                 if (d->prior_persistence && returns_gpu(steps, d, inv))
                         step_list_add(steps, (Step) { STEP_PERSISTENCE, d->address });
-        for (const AllocationDevice *d = a->devices; check && d < a->devices + a->n_devices; d++)
+        for (const AllocationDevice *d = a->devices; check && d < allocation_devices_end(a); d++)
                 if (returns_gpu(steps, d, inv))
                         step_list_add(steps, (Step) { STEP_CHECK_GPU, d->address });
         return step_list_result(steps);

@@ -133,7 +133,7 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n) {
 }
 
 int steps_check_unused(const Allocation *a, StepList *steps) {
-        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+        for (const AllocationDevice *d = a->devices; d < allocation_devices_end(a); d++)
                 step_list_add(steps, (Step) { STEP_CHECK_UNUSED, d->address,
                                               .unused = { .mdev = *d->mdev ? d->mdev : NULL, .is_vf = d->is_vf } });
         return step_list_result(steps);
@@ -329,7 +329,7 @@ static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *
 
 /* step_list_finish() returns -ENOMEM if a step could not be added. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
-        const AllocationDevice *const end = a->devices + a->n_devices;
+        const AllocationDevice *const end = allocation_devices_end(a);
         StepList *l = step_list_new();
 
         if (!l)
@@ -465,7 +465,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
          * 4. Bind each device to its prior driver.
          */
         static const StepKind order[] = { STEP_OVERRIDE, STEP_UNBIND, STEP_BIND };
-        const AllocationDevice *const end = a->devices + a->n_devices;
+        const AllocationDevice *const end = allocation_devices_end(a);
         StepList *l = step_list_new();
 
         if (!l)
