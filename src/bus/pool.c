@@ -76,7 +76,9 @@ static const sd_bus_vtable pool_vtable[] = {
 };
 
 static size_t count_pools(Server *s) {
-        return server_capacity(s) ? server_capacity(s)->n_pools : 0;
+        const Capacity *c = server_capacity(s);
+
+        return c ? c->n_pools : 0;
 }
 
 static int path_of_pool(Server *s, size_t i, char **ret) {
@@ -136,7 +138,9 @@ static const sd_bus_vtable node_vtable[] = {
 };
 
 static size_t count_nodes(Server *s) {
-        return server_capacity(s) ? server_capacity(s)->n_nodes : 0;
+        const Capacity *c = server_capacity(s);
+
+        return c ? c->n_nodes : 0;
 }
 
 static int path_of_node(Server *s, size_t i, char **ret) {

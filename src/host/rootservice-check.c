@@ -136,7 +136,7 @@ typedef struct Cleaning {
 static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
         const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);
 
-        for (const AllocationDevice *d = a->devices; d < a->devices + a->n_devices; d++)
+        for (const AllocationDevice *d = a->devices; d < allocation_devices_end(a); d++)
                 if (!d->lost && (pci_address_equal(d->address, device) || pci_address_equal(d->address, parent) ||
                                  (d->is_vf && pci_address_equal(d->physfn, device))))
                         return true;

@@ -132,7 +132,7 @@ static int append_entry(sd_bus_message *m, Input *in) {
                 { "devices ", "a(su)" },
                 { REQUEST_KEY_VFS, "a{ss}" },
                 { REQUEST_KEY_SHARED_MEMORY, "a(stt)" },
-                /* From here on 0x90 and up. */
+                /* From here on the keys of the bytes 0x90 to 0x9f. */
                 { REQUEST_KEY_AT, "a(ss)" },
                 { REQUEST_KEY_HOST_NODES, "au" },
                 { REQUEST_KEY_CPUS_FROM, "s" },
@@ -148,18 +148,20 @@ static int append_entry(sd_bus_message *m, Input *in) {
                 { REQUEST_KEY_FORCE, "b" },
                 { REQUEST_KEY_REPEAT, "b" },
                 { REQUEST_KEY_OWNER, "u" },
-                { REQUEST_KEY_OWNER, "s" },
         };
         /* 0x90 to 0xbf stand for keys that were added later, so the corpus keeps its meaning. */
-        unsigned byte = take_byte(in), high = byte / 0x10,
-                 key = high == 0xb   ? 8
-                       : high == 0xa ? 9
-                       : high == 9   ? 10 + byte % 0x10
-                                     : byte % 8;
-        const char *type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
+        unsigned byte = take_byte(in), key = byte % 8;
+        const char *type;
         char buf[TEXT_MAX];
         int r = sd_bus_message_open_container(m, 'e', "sv");
 
+        if (byte / 0x10 == 0x9)
+                key = 10 + byte % 0x10 % (ELEMENTSOF(keys) - 10);
+        else if (byte / 0x10 == 0xa)
+                key = 9;
+        else if (byte / 0x10 == 0xb)
+                key = 8;
+        type = byte < 0xc0 ? keys[key].type : types[take_byte(in) % ELEMENTSOF(types)];
         if (r >= 0)
                 r = sd_bus_message_append_basic(m, 's', key != 7 ? keys[key].key : take_text(in, buf));
         if (r >= 0)
