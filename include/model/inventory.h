@@ -85,8 +85,8 @@ typedef struct PciDevice {
         int parent;        /* index of the bridge above, or -1 on a root bus */
         int numa_node; /* id of a node in nodes[]; -1: unknown, which is not node 0. If there is only one node, that one
                         */
-        int own_node;  /* the attribute numa_node as it is. Where it is -1, or no node of the machine, numa_node differs
-                        */
+        int own_node;  /* the value of the sysfs attribute numa_node. numa_node differs from it if the value is -1 or is
+                          no node of the machine */
         int iommu_group; /* number of the group. The kernel reuses numbers, so it is valid only until the next scan. -1:
                             none, or a group of VFIO's no-IOMMU mode */
         char *driver;    /* NULL when unbound */

@@ -28,8 +28,8 @@ const char *device_state_to_string(DeviceState s);
 /* Returns true when the device, or a member of its IOMMU group, is in HostView.in_use. */
 bool device_is_in_use(const HostView *view, const PciDevice *dev);
 
-/* Returns whether a release can reset the device of a pool, as far as it is known now. False: each release will put the
- * device in quarantine; ret (or NULL) says why. */
+/* Returns false when each release would put the device in quarantine, because it has at present no reset that its pool
+ * allows. ret, which may be NULL, says why. */
 bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *ret);
 
 /*

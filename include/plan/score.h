@@ -17,8 +17,8 @@ typedef struct Score {
         unsigned node_distance;  /* sum of the SLIT distances between all nodes of the guest */
         unsigned spoiled; /* if the request has no devices: free devices on the guest's nodes, which later guests will
                              miss */
-        unsigned held; /* free devices that nobody else can get because they share an IOMMU group with a chosen one; see
-                          below */
+        unsigned held; /* free devices of the IOMMU groups of chosen devices, which no other allocation can have then;
+                          see below */
         unsigned left_over; /* physical devices that stay free or held on the switches of chosen physical devices, plus
                                those on their NUMA nodes: a device on such a switch counts twice */
         unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread wants to avoid; see below */

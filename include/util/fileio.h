@@ -37,7 +37,7 @@ int write_all_fd(int fd, const char *data, size_t size);
  * fsync() accepts neither O_PATH nor AT_FDCWD.
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
-/* As write_file_atomic_at(), but the new file has exactly this mode from the start, whatever the umask is. */
+/* As write_file_atomic_at(). The umask does not change the mode of the new file: it is `mode` from the start. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
 /* Creates a file without a name, for a later write_spare_file_at(). Creating a file ahead saves time: a file system may

@@ -65,6 +65,6 @@ int log_internal(int level, int error, const LogFields *fields, const char *form
 #define log_error(...)                      log_internal(LOG_ERR, 0, NULL, __VA_ARGS__)
 #define log_error_errno(error, ...)         log_internal(LOG_ERR, (error), NULL, __VA_ARGS__)
 
-/* Sends an event to the journal, where 'passthroughctl history' finds it, whatever the maximum level and the target
- * are. If the target is not the journal, the message is also sent to the target, as by log_internal(). */
+/* Sends an event to the journal, where 'passthroughctl history' finds it. Maximum level and target of the log do not
+ * matter. If the target is not the journal, the message is also sent to the target, as by log_internal(). */
 void log_event(int level, const LogFields *fields, const char *message);

@@ -223,8 +223,8 @@ static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return queue_document(s, call, uid, make_nccl_topology, false);
 }
 
-/* Calls the method if the caller may read the document: the owner of the allocation may, without polkit, and whoever
- * may manage the allocation. */
+/* Calls the method if the caller may read the document of the allocation: its owner may without a question to polkit,
+ * other users if polkit lets them manage allocations. */
 static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMethod method, sd_bus_error *error) {
         HostView view = server_view(s);
         const Allocation *a;

@@ -15,9 +15,9 @@ int reply_ask_once(const Args *args, const char *member, const char *argument, c
 /* As reply_ask(), for a reply that has already arrived. */
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 
-/* Implements a verb: calls the method, and then prints the daemon's JSON as it is (--json), or calls print(). Returns
- * the result of the verb. */
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
+/* Implements a verb: calls the D-Bus method `member`, prints the JSON of its reply with --json, and calls print()
+ * without. Returns the result of the verb. */
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
 /* As reply_show(), with the method Explain. operand: the address of the device, from the command line. */
 int reply_show_device(const Args *args, const char *operand, ReplyPrint print);

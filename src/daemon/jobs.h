@@ -65,7 +65,7 @@ bool job_queue_has(const JobQueue *q, const char *subject);
 uint32_t job_queue_find_subject(const JobQueue *q, const char *subject);
 /* Returns true when a process that is stuck at the device may be plugging it into a guest or out of a guest. */
 bool job_queue_may_plug(const JobQueue *q, PciAddress device);
-/* Returns the number of jobs without those that are stuck. */
+/* Returns the number of jobs that are not stuck. */
 size_t job_queue_active(const JobQueue *q);
 /* Frees the jobs whose child has exited and whose end was signalled to clients. */
 void job_queue_drop_gone(JobQueue *q);
