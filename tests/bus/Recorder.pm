@@ -73,6 +73,7 @@ sub in_words {
         my ($text) = @_;
         $text =~ s/\Q$ENV{NODE_TMP}\E/TMP/g;
         $text =~ s/\b([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b/name_for('uuid', $1)/ge;
+        $text =~ s/\b([0-9a-f]{32})\b/name_for('boot', $1)/ge;
         $text =~ s/\b(02(?::[0-9a-f]{2}){7}|02(?::[0-9a-f]{2}){5})\b/name_for(length $1 > 17 ? 'guid' : 'mac', $1)/ge;
         $text =~ s{(\bgeneration(?:=|": ?|: ))(\d+)}{$1 . number('generation', $2)}gie;
         $text =~ s{(\b(?:lease_?end|deadline)(?:=|": ?|: ))(\d+)}{$1 . ($2 ? 'TIME' : 0)}gie;
