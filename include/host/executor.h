@@ -28,8 +28,8 @@ typedef enum ReportKind {
                            step_may_lack() */
         REPORT_UNDO,    /* the undo of step is about to run */
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not as it was before the run */
-        REPORT_DEVICE_FAILED, /* step, which concerns one device only, failed with error: the device gets no further
-                                 steps, and the run continues */
+        REPORT_DEVICE_FAILED, /* step failed with error, and the run continues. The device gets no further steps,
+                                 unless the step is of a kind with STEP_FAILS_ALONE */
         REPORT_READING, /* about to read, which may block: attributes of the VF of step, config space of the device of a
                            STEP_BIND, or persistence mode of the GPU of a STEP_UNBIND */
         REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */

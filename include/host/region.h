@@ -15,13 +15,13 @@
 
 /*
  * Creates the region, or completes it after a crash: all of its memory is allocated on its node, and members of group
- * (a name or a number) may read and write it. The contents of an existing file are kept. A file of another user that
- * has the region's name is renamed. Returns 1 when the file was created, 0 when it existed. On failure, a file that
- * this call created is removed.
+ * (a name or a number) may read and write it. The contents of an existing file are kept. A file with the region's name
+ * that belongs to neither root nor the daemon's user is renamed. Returns 1 when the file was created, 0 when it
+ * existed. On failure, a file that this call created is removed.
  *
- * -EEXIST: a file of that name is not a region, or has another size. -EXDEV: a page is on another node. -EBUSY: the
- * node of a page cannot be determined. -ENOSPC, -ENOMEM: not enough memory. -ENOTSUP: dev/shm is not a tmpfs. -ENODEV:
- * no hugetlbfs in dev has pages of this size. -ESRCH: the group does not exist.
+ * -EEXIST: a file of that name is not a region, or has another size or a second link. -EXDEV: a page is on another
+ * node. -EBUSY: the node of a page cannot be determined. -ENOSPC, -ENOMEM: not enough memory. -ENOTSUP: dev/shm is not
+ * a tmpfs. -ENODEV: no hugetlbfs at dev/hugepages* has pages of this size. -ESRCH: the group does not exist.
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 

@@ -58,9 +58,9 @@ PlugResult root_plug(const PlugRequest *request, char **ret_text);
  */
 int root_set_partition(unsigned id, bool active, uint64_t end);
 /*
- * Asks Fabric Manager about the partitions with these ids, as fabric_manager_follow() in host/fabricmanager.h. If it
- * has restarted and waits for the active partitions, sends it these instead. active: bit i: the partition ids[i] is
- * active.
+ * Asks Fabric Manager for its report about the partitions in ids, as fabric_manager_follow() in host/fabricmanager.h.
+ * active: bit i is set if the partition ids[i] is active. If Fabric Manager has restarted and waits for the list of
+ * active partitions, sends that list instead.
  */
 int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint64_t end, FabricReport *ret);
 

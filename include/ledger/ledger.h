@@ -117,15 +117,15 @@ void ledger_set_region_removed(Ledger *l, const char *name, bool removed);
 Verdict ledger_check_region_owner(const Ledger *l, const Region *r, uint32_t owner, Refusal *ret);
 /* Refuses with VERDICT_SHARED_MEMORY_TAKEN when the region exists with another size or page size than r. */
 Verdict ledger_check_region_kind(const Ledger *l, const Region *r, Refusal *ret);
-/* Returns how many VFs of the PF allocations have. */
+/* Returns how many of the PF's VFs are allocated. */
 unsigned ledger_pf_use(const Ledger *l, PciAddress pf);
-/* Returns how many slots of the endpoint allocations have. */
+/* Returns how many of the endpoint's slots are allocated. */
 unsigned ledger_slots(const Ledger *l, const char *endpoint);
 /* Returns how many slots of the endpoint a further allocation may have. 0 while status says that the endpoint is down.
  * status: NULL when unknown. */
 unsigned ledger_slots_free(const Ledger *l, const Config *config, const EndpointStatusTable *status,
                            const char *endpoint);
-/* Returns how many bytes of the node allocations have, in pages of this size. */
+/* Returns how many bytes of the node's memory are allocated in pages of this size. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
 /* Returns the part of ledger_memory() that running guests have not yet taken from the node's free memory. */
 uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);

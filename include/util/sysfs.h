@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* All access to the machine: every fact is read, and every change is written, below one root directory with sys/, proc/
- * and dev/. On a real node the root is "/". Symbolic links are resolved inside the root. */
+/* Access to the files of the machine in sys/, proc/, dev/, etc/ and run/, all below one root directory. On a real node
+ * the root is "/". Symbolic links are resolved inside the root if sysfs_is_confined(). Netlink, udev and D-Bus do not
+ * use the root. */
 
 #include "util/cleanup.h"
 

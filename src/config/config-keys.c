@@ -538,7 +538,7 @@ static const struct Key {
         Section section;
         const char *name;
         int (*parse)(ConfigParser *p, const char *value);
-        const char *fallback; /* the value that the key has when its value is empty */
+        const char *fallback; /* the text that is parsed for an empty assignment, "KEY=" */
         const char *expected;
 } keys[] = {
         { SECTION_DAEMON, "Hypervisor", parse_hypervisor, "kvm", "kvm or xen" },

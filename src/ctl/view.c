@@ -57,7 +57,7 @@ char *view_kernel_names(json_object *device) {
         size_t n = member_length(device, key), shown = n;
         _cleanup_free_ char *text = NULL;
 
-        if (n == 0) /* none; or VFs that share a row, with the text "several" */
+        if (n == 0) /* no names; or the row of several VFs, which has a text instead of the array */
                 return strdup(json_object_is_type(member(device, key), json_type_string) ? reply_cell(device, key)
                                                                                          : "-");
         if (n > KERNEL_NAMES_MAX && table_is_narrow())

@@ -87,8 +87,9 @@ static bool has_product(json_object *device) {
         return class && (strncmp(class, "02", 2) == 0 || strncmp(class, "03", 2) == 0 || strncmp(class, "12", 2) == 0);
 }
 
-/* Returns the brand of the vendor: "AMD/ATI" of "Advanced Micro Devices, Inc. [AMD/ATI] "; without brackets, the first
- * word. rest: the text of name after the vendor. */
+/* Returns the name with the vendor shortened to its brand: "Advanced Micro Devices, Inc. [AMD/ATI] X" becomes
+ * "AMD/ATI X". A vendor without brackets is shortened to its first word. rest: the text of name after the vendor; if
+ * that is all of name, the result is a copy of name. The caller frees the result. */
 static char *shorten_vendor(const char *name, const char *rest) {
         const char *brand = memchr(name, '[', (size_t) (rest - name));
 

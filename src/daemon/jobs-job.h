@@ -13,7 +13,8 @@ typedef struct Manager Manager;
 
 typedef enum JobResult {
         JOB_DONE,
-        JOB_FAILED,       /* a step failed; the earlier steps were undone */
+        JOB_FAILED,       /* the job could not begin; or a step failed, and the earlier steps were undone; or the steps
+                             were done, but JobKind.finished() failed */
         JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or a process of the job died */
         JOB_TIMEOUT,      /* a process of the job was given up; see job_is_stuck() */
         _JOB_RESULT_MAX,

@@ -65,7 +65,7 @@ typedef struct EndpointWatch {
 
 typedef struct Watches {
         UeventQueue *uevents;
-        GuestClient *guests; /* NULL: Libvirt= is empty, so no guests are followed */
+        GuestClient *guests; /* NULL: no guests are followed: Libvirt= is empty, or the client could not be created */
         AttributeWatch attributes;
         Probe *gpu_probe;
         GpuMinor *gpus;

@@ -22,8 +22,8 @@ static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuS
         return true;
 }
 
-/* Returns how many threads each core of the guest has: those of the host's, if the pins are consecutive whole cores of
- * one size; else 1. */
+/* Returns the number of threads of each guest core. This is the number of threads of a host core if the pins are
+ * consecutive whole cores of one size; otherwise it is 1. */
 static unsigned guest_threads(const Domain *d) {
         const Cpu *first = inventory_find_cpu(d->inv, d->a->pins[0].cpu);
         CpuSet cores = { 0 }, cpus = { 0 };

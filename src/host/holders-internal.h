@@ -70,6 +70,6 @@ int holder_search_root(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, s
 /* Asks passthroughd-holders; without holders_use_socket(), calls holder_search_root() instead. */
 int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *ret_node);
 
-/* Writes the name of the unit or container in the text of proc/PID/cgroup, such as "nvidia-persistenced.service" or
- * "podman container 0123456789ab", or "". */
+/* Finds the unit or container that `cgroups`, the text of proc/PID/cgroup, names, and writes its name to buf:
+ * "nvidia-persistenced.service" or "podman container 0123456789ab". buf is "" if the text names none. */
 void holder_unit(const char *cgroups, char *buf, size_t size);

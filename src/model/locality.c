@@ -383,7 +383,8 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
         return 0;
 }
 
-/* Computes the place of a slot's first device below the NUMA node, which find_nodes() adds. */
+/* Computes the place of the first device of a slot. The level DISTANCE_NODE is set to an unknown node; find_nodes()
+ * replaces it. */
 static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) {
         size_t nearest = 0, second = 0, first = index;
         unsigned n = 0;

@@ -57,8 +57,8 @@ static int find_meeting(const Inventory *inv, const PciDevice *a, const PciDevic
         return at >= 0 && is_above(inv, at, b) ? at : -1;
 }
 
-/* Adds the ports between dev and the bridge `meeting`. Leaves upstream ports out, which have no ACS control. False: too
- * many ports. */
+/* Adds the ports between dev and the bridge `meeting`. Leaves out ports that isolate by definition
+ * (PCI_ACS_CLEAN): upstream ports that have their slot alone. Returns false if there are too many ports. */
 static bool add_ports(const Inventory *inv, const PciDevice *dev, int meeting, PeerPath *path) {
         unsigned i = 0;
 

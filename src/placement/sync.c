@@ -104,7 +104,8 @@ static int64_t next_generation(int64_t generation) {
 }
 
 /*
- * Enters a claim that Placement has accepted in the tree. Its consumer and all its providers get their next generation.
+ * Enters in the tree a claim that Placement has accepted. The consumer and all providers of the claim get their next
+ * generation.
  */
 static int enter_claim(Sync *s, const Change *c) {
         Claim *claim;

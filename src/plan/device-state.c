@@ -331,6 +331,7 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
                 tell_expected(view, dev, ret);
         else if (held == VERDICT_NONE && ret && device_can_be_reset(view->policy, dev, ret))
                 tell_lost_memory(view, dev, ret);
-        /* Another allocation has its IOMMU group, its PF or one of its VFs. */
+        /* No allocation has the device. If held is set, an allocation has a member of the device's IOMMU group, its PF
+         * or one of its VFs, or a guest of Nova uses one of these or the device. */
         return held != VERDICT_NONE ? DEVICE_STATE_ALLOCATED : DEVICE_STATE_AVAILABLE;
 }

@@ -58,9 +58,10 @@ static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPa
 }
 
 /*
- * Returns whether d is a GPU of the partition of a. The pool of d may have lost Fabric= since the allocation, or be
- * gone. The module id of d may be unknown, for example because d is lost. Then d counts as a GPU of the partition if d
- * has the model of a GPU whose module is in the partition, or if a has no such GPU. A lost GPU may come back.
+ * Returns whether `d` is a GPU of the NVLink partition of `a`. The pool of `d` may have lost Fabric= since the
+ * allocation, or be gone. The module id of `d` may be unknown, for example while the GPU is lost; a lost GPU may come
+ * back. Then `d` counts as a GPU of the partition in two cases: `a` has a GPU of the same model whose module is in the
+ * partition, or no GPU of `a` is known to be in the partition.
  */
 static bool is_in_partition(const HostView *view, const Allocation *a, const AllocationDevice *d) {
         const Pool *pool = d->pool ? config_find_pool(view->config, d->pool) : NULL;

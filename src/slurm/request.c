@@ -9,7 +9,8 @@
 #include "slurm/gres.h"
 #include "util/strings.h"
 
-/* The longest accepted value: more than the names of all pools in a request. */
+/* The limit of the value in bytes. A value with REQUEST_POOLS_MAX pools, each with the longest name and count, is
+ * shorter. */
 #define TEXT_MAX ((size_t) 1024)
 
 /* Parses one POOL[=COUNT] of the value; overwrites the '='. 0, -EINVAL or -ENOMEM. */
