@@ -139,6 +139,7 @@ my %operations = (
                 my ($signature, $entries) = request(gpu => 1);
                 $bus->call('Allocate', "s$signature", new_name(), $entries) if rand() < 0.5 && new_name();
                 restart(any('TERM', 'KILL'));
+                heard(); # what the earlier daemon told
                 %told = ();
                 return note_made();
         },
