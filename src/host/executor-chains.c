@@ -5,6 +5,7 @@
  */
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -232,13 +233,18 @@ static void wait_for_lane(Leader *l) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC), first = UINT64_MAX;
         int r;
 
+        /* A step that begins during the wait has at least JobTimeoutSec=, so the wait misses no limit. */
+        if (l->run.steps->timeout_sec > 0)
+                first = now + l->run.steps->timeout_sec * UINT64_C(1000000);
         for (size_t i = 0; i < l->n; i++) {
                 fds[i] = (struct pollfd) { .fd = l->lanes[i].process, .events = POLLIN };
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
-        /* A step that begins during the wait has a later limit, so the wait misses no limit. */
-        r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
+        r = poll(fds, l->n,
+                 first == UINT64_MAX ? -1
+                 : first <= now      ? 0
+                                     : (int) MIN((first - now) / 1000 + 1, (uint64_t) INT_MAX));
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
                 int status;

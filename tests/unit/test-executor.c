@@ -595,6 +595,29 @@ TEST_WITH(test_chain_hangs, setup, teardown) {
         assert_true(was_begun(3));
 }
 
+/* Lets the first step end while the run waits for its limit, and blocks the process at the second. */
+static int hang_at_second(const Report *r, void *userdata) {
+        if (r && r->kind == REPORT_STEP && r->step == 0)
+                (void) usleep(100000);
+        return hang_at(r, userdata);
+}
+
+/* A step that follows one with a longer limit has its own limit. */
+TEST_WITH(test_shorter_limit_follows, setup, teardown) {
+        Fixture *f = *state;
+        _cleanup_(cleanup_step_list_free) StepList *l = new_chains(2);
+        uint64_t start = clock_usec(CLOCK_MONOTONIC), slow;
+        uint32_t second = 1;
+
+        l->timeout_sec = 4;
+        add_to_chain(l, 1, STEP_RESET, FIRST);
+        add_to_chain(l, 1, STEP_OVERRIDE, FIRST);
+        slow = step_timeout_sec(l, &l->steps[0]) * UINT64_C(1000000);
+        assert_true(slow >= 2 * l->timeout_sec * UINT64_C(1000000));
+        assert_int_equal(executor_run(f->fs, l, -1, hang_at_second, &second), RUN_TIMED_OUT);
+        assert_true(clock_usec(CLOCK_MONOTONIC) - start < slow);
+}
+
 /* When a check hangs, each device of the chain that has steps left fails once, whatever kind its next step has. */
 TEST_WITH(test_chain_fails_devices, setup, teardown) {
         Fixture *f = *state;
