@@ -41,7 +41,8 @@ static bool driver_is_registered(const Sysfs *fs, const char *driver) {
         return fd >= 0;
 }
 
-/* Finds the driver of a module: '_' in the name of a module may be '-' in that of its driver. Changes module to it. */
+/* Finds the driver of a module: '_' in the name of a module may be '-' in that of its driver. Changes `module` to the
+ * name of the driver. Returns false when no such driver is registered; then `module` has no '_' any more. */
 static bool find_driver(const Sysfs *fs, char *module) {
         if (driver_is_registered(fs, module))
                 return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Divides a run among processes and watches them. This process touches no device, so nothing can hang it. A process
- * that was given up may live on in the kernel: it is waited for last.
+ * Divides a run among processes and watches them. The watching process touches no device, so nothing can hang it. A
+ * process that was given up may live on in the kernel: it is waited for last.
  */
 
 #include <errno.h>
@@ -237,7 +237,8 @@ static void wait_for_lane(Leader *l) {
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
-        /* A step that begins during the wait has a later limit, so the wait misses no limit. */
+        /* The limit of a step that begins during the wait may be earlier, if the step before it has a longer time. That
+         * limit is noticed up to 60 s late. */
         r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
@@ -264,7 +265,8 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* Runs the steps of all chains, in order, in one process. If that is given up, another one runs the rest. */
+/* Runs or undoes the steps of all chains, in order, in one process. If that process is given up, another one does the
+ * rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;
         do {
