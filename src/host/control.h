@@ -24,7 +24,9 @@ int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed);
 /* Sets driver_override to the driver; NULL clears it. -EIO: the kernel accepted the write, but shows another value. */
 int driver_set_override(const Sysfs *fs, PciAddress address, const char *driver);
 
-/* Unbinds the device from `driver`. Returns 0 when the device has no driver, or is bound to the driver `instead` (may be NULL). Writes nothing and returns -EBUSY for any other driver, -ENOTEMPTY for a PF with VFs, -EUSERS when a guest of Xen has the device or may have it. */
+/* Unbinds the device from `driver`. Returns 0 when the device has no driver, or is bound to the driver `instead` (may
+ * be NULL). Writes nothing and returns -EBUSY for any other driver, -ENOTEMPTY for a PF with VFs, -EUSERS when a guest
+ * of Xen has the device or may have it. */
 int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const char *instead);
 
 /*

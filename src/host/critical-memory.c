@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Finds devices whose own memory the host uses. Sets PciDevice.online_memory of GPUs with coherent memory. Marks CXL memory devices while their region is online or enabled, and devices whose memory the driver kmem has added to a NUMA node. */
+/* Finds devices whose own memory the host uses. Sets PciDevice.online_memory of GPUs with coherent memory. Marks CXL
+ * memory devices while their region is online or enabled, and devices whose memory the driver kmem has added to a NUMA
+ * node. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -147,7 +149,8 @@ static int mark_regions(const Critical *c) {
         return r;
 }
 
-/* Marks the PCI function of a DAX device whose memory the driver kmem has added to a NUMA node, unless the node has no memory online. */
+/* Marks the PCI function of a DAX device whose memory the driver kmem has added to a NUMA node, unless the node has no
+ * memory online. */
 static int mark_dax(const Critical *c, const char *name) {
         _cleanup_free_ char *link = string_format(DAX "/%s", name), *driver = string_format(DAX "/%s/driver", name);
         _cleanup_free_ char *path = string_format(DAX "/%s/target_node", name);

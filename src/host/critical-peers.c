@@ -119,14 +119,15 @@ static int mark_interfaces(const Critical *c, const char *text, const char *use)
 /* A kind of storage client or server in the kernel, and the files that name its address or device. */
 typedef struct NetworkUser {
         const char *pattern; /* directories, for critical_walk() */
-        const char *file;    /* the attribute with the address or device; NULL: the name of the directory is the address */
+        const char *file; /* the attribute with the address or device; NULL: the name of the directory is the address */
         const char
                 *active; /* an attribute that is 0, or a directory that is empty, while unused; NULL: always in use */
         int (*mark)(const Critical *c, const char *text, const char *use);
         const char *use;
 } NetworkUser;
 
-/* The attribute "address" of iSCSI connections is not read: the read waits for a mutex that the kernel holds while it disconnects. */
+/* The attribute "address" of iSCSI connections is not read: the read waits for a mutex that the kernel holds while it
+ * disconnects. */
 static const NetworkUser network_users[] = {
         { "sys/class/iscsi_connection/*", "persistent_address", NULL, mark_peer, "iSCSI" },
         { "sys/class/iscsi_host/*", "netdev", NULL, critical_mark_interface, "iSCSI" },
@@ -177,7 +178,9 @@ static int read_nvme(const Critical *c, const char *dir, const char *file, char 
 }
 
 /*
- * Marks devices by an NVMe controller's address, "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". The host's addresses are noted beside the controller's, because routing rules can depend on them. With host_iface only that interface is marked.
+ * Marks devices by an NVMe controller's address, "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". The
+ * host's addresses are noted beside the controller's, because routing rules can depend on them. With host_iface only
+ * that interface is marked.
  */
 static int mark_nvme(const Critical *c, const char *dir, const void *userdata _unused_) {
         _cleanup_free_ char *use = string_format("%s (remote NVMe)", critical_last_component(dir));

@@ -92,7 +92,8 @@ int critical_each(const Critical *c, const char *path, int (*mark)(const Critica
         return r;
 }
 
-/* Walks the pattern below a directory. dir: the directory, which exists; "" for the root. rest: the part of the pattern below dir. */
+/* Walks the pattern below a directory. dir: the directory, which exists; "" for the root. rest: the part of the pattern
+ * below dir. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
         _cleanup_free_ char *parent = NULL;
@@ -308,7 +309,8 @@ static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned de
         return r < 0 ? r : follow_entries(w, above, "", chain, depth);
 }
 
-/* Follows a loop device to its lower block device. A regular file needs no walk: its file system is mounted and therefore marked. The first `length` characters of dir are the loop device's directory. */
+/* Follows a loop device to its lower block device. A regular file needs no walk: its file system is mounted and
+ * therefore marked. The first `length` characters of dir are the loop device's directory. */
 static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
         _cleanup_free_ char *attribute = string_format("%.*s/loop/backing_file", (int) length, dir);
         _cleanup_free_ char *link = NULL, *real = NULL;

@@ -65,7 +65,8 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
  * those that device_dir_read_vgpu() leaves out.
  */
 void device_dir_set_locked(DeviceDir *d);
-/* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must outlive `d`. */
+/* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must
+ * outlive `d`. */
 void device_dir_set_known(DeviceDir *d, const PciDevice *dev);
 
 /* Returns the value for PciDevice.instance, or 0 when unknown. */
@@ -80,7 +81,8 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
 /* Reads the members that pci_device_copy_vgpu() copies. If the device is locked, the vendor's driver may wait for its
  * GPU: then reads only the mediated devices of a GPU without VFs, with an empty list of types. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
-/* Reads runtime_pm and d3cold. Each is false if its file is unreadable or missing, as in kernels without power management. Skips VFs and bridges. */
+/* Reads runtime_pm and d3cold. Each is false if its file is unreadable or missing, as in kernels without power
+ * management. Skips VFs and bridges. */
 void device_dir_read_power(const DeviceDir *d, PciDevice *dev);
 /* Appends the entries of the directory `a` to *names, separated by spaces. Appends nothing if the directory is absent
  * or unreadable. Skips entries with spaces or control characters. Returns 0 or -ENOMEM. */

@@ -27,7 +27,8 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
 /* Returns true when device_facts_read_identity() has read all facts, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
-/* Reads what changes with the driver: driver, driver_override, has_override, vfio, vfio_cdev, bond, sets_guids, the vGPU, runtime_pm, d3cold, reset_methods, and kernel_names without those of subdevices_append_names(). */
+/* Reads what changes with the driver: driver, driver_override, has_override, vfio, vfio_cdev, bond, sets_guids, the
+ * vGPU, runtime_pm, d3cold, reset_methods, and kernel_names without those of subdevices_append_names(). */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* Reads bar_size. */
 int device_facts_read_bars(const DeviceDir *d, PciDevice *dev);
