@@ -58,7 +58,7 @@ static bool is_masked(const Sysfs *fs, const char *path) {
         return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
 }
 
-/* Returns true when nothing is at the path. A dangling link is not nothing: the admin meant a file. */
+/* Returns true when nothing is at the path. Returns false for a dangling link, because the admin meant a file. */
 static bool is_absent(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 

@@ -62,7 +62,7 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
  * Excludes attributes whose read may wait for the device lock, which the kernel may hold for ever: driver_override, and
- * those that device_dir_read_vgpu() leaves out.
+ * those of vGPUs except the mediated devices of a GPU without VFs.
  */
 void device_dir_set_locked(DeviceDir *d);
 /* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must

@@ -42,7 +42,7 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-/* Reads the sizes of the next n BARs from lines of resource, "start end flags". A missing BAR has zeros. */
+/* Reads the sizes of the next n BARs from lines of the file resource, "start end flags". A missing BAR has zeros. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
 

@@ -16,7 +16,7 @@
 #define ALIASES_MAX   (64U * 1024U * 1024U)
 /* A line of modules.alias: "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci". */
 #define PREFIX        "alias vfio_pci:"
-#define PLAIN         "vfio_pci" /* module that matches every device: no variant */
+#define PLAIN         "vfio_pci" /* the module that matches every device; it is no variant driver */
 
 /* Reads the driver names, without the variants. */
 static int read_names(const Sysfs *fs, Inventory *inv) {

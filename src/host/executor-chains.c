@@ -85,7 +85,8 @@ static int fork_lane(Leader *l, Lane *lane) {
         return r;
 }
 
-/* Returns the index of the step with which the process begins: the part's first, or last for run_backward(). */
+/* Returns the index of the step with which the process begins: the first step of its chain in the part, or the last for
+ * run_backward(). */
 static size_t first_step(const Leader *l, const Part *part, LaneFunction function) {
         const size_t n = part->end - part->first;
 

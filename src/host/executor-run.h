@@ -54,8 +54,8 @@ typedef struct Run {
         ReportFunction report;
         void *userdata;
         StepResult *done;  /* by step; shared by all processes of the run */
-        atomic_bool *stop; /* set: no further step begins; shared, too */
-        bool *given_up;    /* by chain: neither run nor undo its steps */
+        atomic_bool *stop; /* set: no further step is run, but steps may be undone; shared, too */
+        bool *given_up;    /* by chain, whether it was given up: its steps are then neither run nor undone */
         Position *at;      /* position of this process, shared with the one that watches it */
 } Run;
 
@@ -99,7 +99,7 @@ LaneEnd run_forward(const Run *run, const Part *part);
  * one after which the run continued. A step whose failure ended the run is undone, unless undoes_itself is set. Starts
  * the service of each STEP_STOP_SERVICE again. */
 LaneEnd run_backward(const Run *run, const Part *part);
-/* Returns true when the step must be left out: an earlier step has failed its device, or the step runs alone and its
+/* Returns true when the step must be left out: its device has failed in an earlier step, or the step runs alone and its
  * device's chain was given up, so that a process may still work on the device. */
 bool run_leaves_out(const Run *run, const Step *s);
 bool run_device_has_failed(const Run *run, PciAddress device, const Step *before);

@@ -74,7 +74,7 @@ static int undo_bind(const Run *run, const Step *s) {
         if (r < 0)
                 return r;
         r = driver_unbind(run->fs, s->device, s->driver, NULL);
-        /* -EBUSY: another driver is bound, so this step did not bind s->driver. */
+        /* -EBUSY: another driver is bound, so there is no s->driver to unbind. */
         return r == -EBUSY ? 0 : r;
 }
 

@@ -209,7 +209,8 @@ static int run_step(const Run *run, const Step *s) {
 
         if (r > 0)
                 done->changed = true;
-        /* A reported failure ends the run. A result for several devices counts, even if one of them is gone. */
+        /* A reported failure ends the run. The result of a command or question for several devices counts, even if this
+         * device is gone. */
         if (r >= 0 || done->reported)
                 return r;
         if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))
