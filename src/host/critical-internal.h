@@ -64,7 +64,7 @@ int critical_note_address(const Critical *c, const char *text, bool own, const c
  */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
-/* critical.c: follows stacks of block devices. */
+/* critical.c: follows stacks of devices. */
 
 /*
  * Marks a function, all other functions in path, and, for a VF, its PF. path: the real path of the function or of a

@@ -91,7 +91,7 @@ struct Peers {
 
 typedef struct Route {
         Address destination;
-        unsigned length; /* prefix length; for IPv4 with IPV4_LENGTH */
+        unsigned length; /* prefix length; that of an IPv4 route plus IPV4_LENGTH */
         uint64_t metric;
         const char *interface; /* NULL: the route rejects packets */
 } Route;
