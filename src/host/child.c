@@ -45,7 +45,7 @@ int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec
         if (r >= 0 && timeout_usec > 0)
                 r = sd_event_add_time_relative(event, &w->deadline, CLOCK_MONOTONIC, timeout_usec, 0, late, userdata);
         if (r >= 0) {
-                /* sd-event kills and reaps the process when the event source is freed. */
+                /* Unless may_hang is set, sd-event kills and reaps the process when the event source is freed. */
                 (void) sd_event_source_set_child_process_own(w->exit, !w->may_hang);
                 return 0;
         }

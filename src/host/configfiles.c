@@ -27,7 +27,7 @@ typedef struct Dropin {
 } Dropin;
 
 typedef struct Loader {
-        const Sysfs *fs; /* the root that path is below; NULL: that of the process */
+        const Sysfs *fs; /* paths are below this root; NULL: below the root of the process */
         bool owned;      /* refuse files that other users can change: argument of config_files_load() */
         Config *config;
         Dropin *dropins;
@@ -58,7 +58,7 @@ static bool is_masked(const Sysfs *fs, const char *path) {
         return n == (ssize_t) strlen(NULL_FILE) && memcmp(target, NULL_FILE, (size_t) n) == 0;
 }
 
-/* Returns true when nothing is at the path. A dangling link is not nothing: the admin meant a file. */
+/* Returns true when nothing is at the path. Returns false for a dangling link, because the admin meant a file. */
 static bool is_absent(const Sysfs *fs, const char *path) {
         _cleanup_close_ int fd = open_path(fs, path, O_PATH | O_NOFOLLOW);
 
@@ -112,8 +112,8 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
 
 /*
  * Returns 1 when another user can change the file or directory, and adds that to the problems of the configuration.
- * Returns 0 when no other user can, or the path does not exist (another user may own a directory above it, such as
- * /run/passthroughd), or -ENOMEM.
+ * Returns 0 when no other user can, when that is not to be checked or cannot be determined, or when the path does not
+ * exist: a directory above it, such as /run/passthroughd, may belong to another user. Otherwise returns -ENOMEM.
  */
 static int refuse_foreign(Loader *l, const char *path) {
         _cleanup_free_ char *owner = NULL, *why = NULL;

@@ -13,7 +13,7 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-/* Writes value if the file exists. Kernels without power management lack it: returns 0 then. */
+/* Writes value if the file exists; otherwise returns 0, because kernels without power management lack the file. */
 static int set_if_present(const Sysfs *fs, const char *path, const char *value) {
         int r = sysfs_set(fs, path, value);
 
@@ -41,7 +41,8 @@ int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed) {
  */
 #define PCIBACK "sys/bus/pci/drivers/" PCIBACK_DRIVER
 
-/* Returns -EUSERS when a guest of Xen has the device, or may have it. Returns 0 for any other driver than pciback. */
+/* Returns -EUSERS when a guest of Xen has the device, or may have it. Returns 0 for any other driver than pciback, and
+ * for none. */
 static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
         const HolderQuery query = { .address = address, .group = -1, .is_vf = true };
         char driver[SYSFS_ATTRIBUTE_MAX];
@@ -70,8 +71,8 @@ static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         return n < 0 ? n : n >= SYSFS_ATTRIBUTE_MAX - 2 ? if_full : 0;
 }
 
-/* Prepares to unbind a device from pciback: returns as pciback_check_unused(), and removes the slot. The slot comes
- * first: after a crash the device is still bound, and the removal is repeated. */
+/* Prepares to unbind a device from pciback: removes the slot, unless pciback_check_unused() fails. The slot is removed
+ * before the unbind: after a crash in between the device is still bound, and the removal is repeated. */
 static int pciback_release(const Sysfs *fs, PciAddress address) {
         int r = pciback_check_unused(fs, address);
 
@@ -166,7 +167,8 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
-/* vfio_pci_core_register_device() sets power/control to "auto": sets "on" again. A VF has no D3cold of its own. */
+/* Sets power/control to "on" again, because vfio_pci_core_register_device() sets it to "auto". A VF, which has no
+ * D3cold of its own, is left out. */
 static int keep_awake(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
         _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads the architecture, the version of Linux, and the first processor in proc/cpuinfo. */
+/* Reads the architecture, the version of Linux, the first processor in proc/cpuinfo, and what the host offers to
+ * confidential guests. */
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,7 +45,8 @@ static bool has_amd_leaves(const char *text) {
         return vendor && (strncmp(vendor, "AuthenticAMD", 12) == 0 || strncmp(vendor, "HygonGenuine", 12) == 0);
 }
 
-/* Guesses the architecture by lines that only one has: before Linux 6.1 there is no proc/sys/kernel/arch. */
+/* Guesses the architecture by lines that only one architecture has, or returns "": before Linux 6.1 there is no
+ * proc/sys/kernel/arch. */
 static const char *guess_architecture(const char *text) {
         const char *cpu = find_value(text, "cpu\t");
 
@@ -63,7 +65,7 @@ static void read_architecture(const Sysfs *fs, const char *cpuinfo, Inventory *i
                         known ? buf : guess_architecture(cpuinfo));
 }
 
-/* Returns the version of Linux as a number, from a text such as "6.12.48+deb13-amd64". 0: unknown. */
+/* Returns the version of Linux as a number: 6012 for the text "6.12.48+deb13-amd64". 0: unknown. */
 static unsigned read_kernel(const Sysfs *fs) {
         char buf[SYSFS_ATTRIBUTE_MAX];
         unsigned major, minor;

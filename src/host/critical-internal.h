@@ -4,12 +4,12 @@
 /*
  * Interfaces between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted. A
  * missing file or an invalid value is skipped, because devices come and go. An existing file that cannot be read sets
- * Inventory.critical_error.
+ * Inventory.critical_error; an attribute of memory that cannot be read counts as missing.
  */
 
 #include "host/critical.h"
 
-#define CRITICAL_ENTRIES_MAX 65536U /* the most entries of a directory */
+#define CRITICAL_ENTRIES_MAX 65536U /* a directory with more entries counts as unreadable */
 
 /* The network addresses that the host uses, with the interfaces to them. */
 typedef struct Peers Peers;
@@ -24,7 +24,8 @@ typedef struct Critical {
 
 /* critical.c: reads the files that show what the host uses. */
 
-/* Calls take() for each line of the file. optional: the file may be missing. */
+/* Calls take() for each line of the file. A file that cannot be read sets Inventory.critical_error, also if it is
+ * missing, unless `optional` is set. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
 /* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
  * Inventory.critical_error, which keeps the first reason. */
@@ -51,27 +52,30 @@ DEFINE_CLEANUP(Peers *, critical_peers_free)
 /*
  * Notes a network address that the host uses. text: the address, with or without port and scope: "10.1.0.5",
  * "10.1.0.5:4420", "fd00::5", "[fd00::5]:4420", "fe80::5%eth0". Other text, loopback addresses and the unspecified
- * address are ignored. own: the address is the host's, not a peer's. use: "/data (nfs4)".
+ * address are ignored. own: the address is the host's, not a peer's. use: "/data (nfs4)". If the scope is the name of
+ * an interface, marks that interface at once.
  */
 int critical_note_address(const Critical *c, const char *text, bool own, const char *use);
 
 /* critical-peers.c. */
 
-/* Notes the servers of a network file system from the fields of a mountinfo line. Ignores types whose source a user can
- * choose. mount: the mount point. Modifies source and options. */
+/* Notes the servers of a network file system from the fields of a mountinfo line. Ignores all types but those that only
+ * root can mount, because a user who mounts can name any server. mount: the mount point. Modifies source and options.
+ */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
-/* critical.c: follows stacks of block devices. */
+/* critical.c: follows stacks of devices. */
 
 /*
- * Marks the function at address, which is the last one in path, the functions above it in path, and its PF. chain: the
- * way from the function to its use, "sda1 <- / (mounted)". A function that is already marked keeps its first chain.
+ * Marks a function, all other functions in path, and, for a VF, its PF. path: the real path of the function or of a
+ * device below it, or "". address: that of the function, the last one in path. chain: the way from the function to its
+ * use, "sda1 <- / (mounted)". If the function is marked already, does nothing: the first chain stays.
  */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
 /* Finds the last PCI address in path, which is that of the function itself. False: there is none. */
 bool critical_last_function(const char *path, PciAddress *ret);
-/* Marks the PCI functions below a device, through all devices stacked on them. link: sys/dev/block/M:m,
- * sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
+/* Marks the PCI functions below a device, through all devices stacked on them. link: the device in sysfs, such as
+ * sys/dev/block/M:m, sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
 /* Returns the part after the last slash: "dm-0" of "/dev/dm-0". */
 const char *critical_last_component(const char *path);
@@ -92,7 +96,8 @@ int critical_mark_node(const Critical *c, char *node, const char *use);
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);
-/* Also notes the addresses of peers, which critical_mark_network() follows. */
+/* Marks the devices of storage clients and servers in the kernel, or notes the addresses that these use:
+ * critical_mark_network() follows these addresses. */
 int critical_mark_peers(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks devices whose own memory is online in the host: GPUs with coherent memory, and CXL memory devices, which count
- * while their region is enabled. */
+/* Finds devices whose own memory the host uses. Sets PciDevice.online_memory of GPUs with coherent memory. Marks CXL
+ * memory devices while their region is online or enabled, and devices whose memory the driver kmem has added to a NUMA
+ * node. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +19,7 @@
 #define ONLINE "System RAM"
 #define REGION "enabled region"
 
-/* Reads a hexadecimal number, with or without 0x. False: the file is absent or invalid. */
+/* Reads a hexadecimal number, with or without 0x. Returns false if the file is absent, unreadable or invalid. */
 static bool read_hex(const Critical *c, const char *dir, const char *file, uint64_t *ret) {
         _cleanup_free_ char *path = string_format("%s/%s", dir, file);
         char text[SYSFS_ATTRIBUTE_MAX];
@@ -50,7 +51,7 @@ static void read_gpus(const Critical *c) {
 
 /* The memory blocks in sysfs. A block exists while its memory is plugged in. */
 typedef struct Blocks {
-        char **names; /* names of the directory's entries, some of which are no blocks */
+        char **names; /* names of the entries of sys/devices/system/memory, some of which are no blocks */
         size_t n;
         bool too_many; /* the directory has too many entries to list */
 } Blocks;
@@ -148,7 +149,8 @@ static int mark_regions(const Critical *c) {
         return r;
 }
 
-/* Marks the PCI function of a DAX device whose memory the driver kmem has added to a NUMA node. */
+/* Marks the PCI function of a DAX device whose memory the driver kmem has added to a NUMA node, unless the node has no
+ * memory online. */
 static int mark_dax(const Critical *c, const char *name) {
         _cleanup_free_ char *link = string_format(DAX "/%s", name), *driver = string_format(DAX "/%s/driver", name);
         _cleanup_free_ char *path = string_format(DAX "/%s/target_node", name);

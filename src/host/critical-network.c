@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of network interfaces: those of default routes, those of routes to addresses that the host uses,
- * and those that KeepInterfaces= names. */
+/* Marks the devices of each network interface that has a default route, a route to a noted address or the noted address
+ * itself, or that KeepInterfaces= names. critical_note_address() notes addresses. */
 
 #include <arpa/inet.h>
 #include <endian.h>
@@ -15,8 +15,8 @@
 #include "util/strings.h"
 
 #define INTERFACES   "sys/class/net"
-/* The kernel's part of Open vSwitch. Ports are stacked on this interface. Bridges are not: a userspace process connects
- * them. */
+/* The kernel's part of Open vSwitch. This interface is stacked on the ports of all bridges. A bridge is not stacked on
+ * its ports: a userspace process connects them. */
 #define OVS_DATAPATH "ovs-system"
 
 /* Finds whether an interface may be a bridge of Open vSwitch: it has no PCI device and no lower interface. */
@@ -56,8 +56,8 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
         return r < 0 ? r : critical_mark_user(c, INTERFACES "/" OVS_DATAPATH, through);
 }
 
-#define PEERS_MAX      1024U /* because each peer is compared with each route */
-#define INTERFACES_MAX 64U   /* of one address: there may be equal routes, and several tables */
+#define PEERS_MAX      1024U /* the most noted addresses: each of them is compared with each route */
+#define INTERFACES_MAX 64U   /* the most interfaces to one address, which several equal routes may use */
 
 #define ROUTE_REJECT 0x0200U     /* RTF_REJECT */
 #define ROUTE_LOCAL  0x80000000U /* RTF_LOCAL */
@@ -91,7 +91,7 @@ struct Peers {
 
 typedef struct Route {
         Address destination;
-        unsigned length; /* prefix length; for IPv4 with IPV4_LENGTH */
+        unsigned length; /* prefix length; that of an IPv4 route plus IPV4_LENGTH */
         uint64_t metric;
         const char *interface; /* NULL: the route rejects packets */
 } Route;
@@ -251,8 +251,8 @@ static int append_interface(const Critical *c, Peer *p, const char *name) {
         return 0;
 }
 
-/* Keeps the best routes: the longest prefix and, among these, the lowest metric. For an address of the host keeps all
- * of the longest prefix, because the table does not say which interface has the address. */
+/* Keeps the best routes: the longest prefix and, among these, the lowest metric. For an address of the host itself,
+ * keeps all routes of the longest prefix, because the routes do not say which interface has the address. */
 static int offer_route(const Critical *c, Peer *p, const Route *route) {
         bool better = !p->has_route || route->length > p->length;
 
@@ -276,7 +276,8 @@ static int take_route(const Critical *c, const Route *route) {
         for (size_t i = 0; i < c->peers->n; i++) {
                 Peer *p = &c->peers->items[i];
 
-                /* take_interface_address() finds these by the addresses of interfaces. */
+                /* take_interface_address() marks the interfaces of these: by the scope of the address, or by the
+                 * address itself. */
                 if (is_link_local(p->address) || (p->own && !is_ipv4(p->address)))
                         continue;
                 if (route_covers(route, p->address))
@@ -287,8 +288,8 @@ static int take_route(const Critical *c, const Route *route) {
         return r;
 }
 
-/* Returns the interface of a route. NULL: it rejects packets. In proc/net a blackhole of IPv4 is "*"; an IPv6 route of
- * type unreachable leads to lo. */
+/* Returns the interface of a route. NULL: the route rejects packets. In proc/net a blackhole of IPv4 is "*"; an IPv6
+ * route of type unreachable leads to lo. */
 static const char *usable_interface(const char *name, uint64_t flags) {
         bool rejects = flags & ROUTE_REJECT || streq(name, "*") || streq(name, "lo");
 
@@ -334,7 +335,8 @@ static int take_route6(const Critical *c, char *line) {
         if (!parse_digits(words[0], &route.destination) || parse_hex(words[1], 128, &length) < 0 ||
             parse_hex(words[5], UINT32_MAX, &metric) < 0 || parse_hex(words[8], UINT32_MAX, &flags) < 0)
                 return 0;
-        /* A local route leads to lo, but a mount from the host's own address needs the interface that has it. */
+        /* A local route, to an address of the host itself, leads to lo. Skip it: for a mount from that address, the
+         * next best route leads to the interface that has the address. */
         if (flags & ROUTE_LOCAL)
                 return 0;
         route.length = (unsigned) length;

@@ -15,7 +15,7 @@ static const struct {
         const char *type;
         const char *option;            /* mount option that names the server, "addr=10.1.0.5"; NULL: none */
         const char *option_separators; /* between several addresses in the option */
-        const char *source_separators; /* between several addresses in the source; NULL: the source has names */
+        const char *source_separators; /* between several addresses in the source; NULL: the source has host names */
 } network_types[] = {
         { "nfs", "addr=", "", NULL },   { "nfs4", "addr=", "", NULL },     { "cifs", "addr=", "", NULL },
         { "smb3", "addr=", "", NULL },  { "ceph", "mon_addr=", "/", "," }, /* "10.1.0.5:6789,10.1.0.6:6789:/path", or
@@ -119,14 +119,15 @@ static int mark_interfaces(const Critical *c, const char *text, const char *use)
 /* A kind of storage client or server in the kernel, and the files that name its address or device. */
 typedef struct NetworkUser {
         const char *pattern; /* directories, for critical_walk() */
-        const char *file;    /* the attribute that has the name; NULL: the directory is named so */
+        const char *file; /* the attribute with the address or device; NULL: the name of the directory is the address */
         const char
                 *active; /* an attribute that is 0, or a directory that is empty, while unused; NULL: always in use */
         int (*mark)(const Critical *c, const char *text, const char *use);
         const char *use;
 } NetworkUser;
 
-/* No "address" of iSCSI connections: to read it waits for a mutex that the kernel holds while it disconnects. */
+/* The attribute "address" of iSCSI connections is not read: the read waits for a mutex that the kernel holds while it
+ * disconnects. */
 static const NetworkUser network_users[] = {
         { "sys/class/iscsi_connection/*", "persistent_address", NULL, mark_peer, "iSCSI" },
         { "sys/class/iscsi_host/*", "netdev", NULL, critical_mark_interface, "iSCSI" },
@@ -177,8 +178,9 @@ static int read_nvme(const Critical *c, const char *dir, const char *file, char 
 }
 
 /*
- * Marks devices by an NVMe controller's address, "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". Host
- * addresses count like the controller's, because routing rules can depend on them.
+ * Marks devices by an NVMe controller's address, "traddr=10.1.0.5,trsvcid=4420,host_iface=eth0,src_addr=10.1.0.9". The
+ * host's addresses are noted beside the controller's, because routing rules can depend on them. With host_iface only
+ * that interface is marked.
  */
 static int mark_nvme(const Critical *c, const char *dir, const void *userdata _unused_) {
         _cleanup_free_ char *use = string_format("%s (remote NVMe)", critical_last_component(dir));

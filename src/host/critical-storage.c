@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of mounts, swap, file systems in other mount namespaces, and assembled volumes. */
+/* Marks the devices of mounts, swap, file systems in other mount namespaces, assembled volumes, and exports. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,8 +11,8 @@
 
 #define BTRFS "sys/fs/btrfs" /* has a directory UUID/devices/ for each mounted btrfs */
 
-/* Directories that have an entry named by each block device whose file system is mounted, in any mount namespace. Each
- * directory is for one type of file system. */
+/* Directories with an entry for each block device whose file system is mounted, in any mount namespace. The entry has
+ * the name of the device. Each directory is for one type of file system. */
 static const char *const mounted_dirs[] = { "sys/fs/ext4",   "sys/fs/f2fs",  "sys/fs/xfs",   "sys/fs/erofs",
                                             "sys/fs/nilfs2", "proc/fs/jbd2", "proc/fs/ntfs3" };
 
@@ -58,7 +58,7 @@ static int mark_btrfs(const Critical *c, const char *name, const char *use) {
 int critical_resolve_node(const Critical *c, const char *node, char **ret) {
         int r = critical_realpath(c, node, ret);
 
-        /* A recording has no device nodes: use the last component of node. */
+        /* A recording has no device nodes. The last component of node may still be the name of the device. */
         if (r >= 0 && !*ret && !(*ret = strdup(node)))
                 return -ENOMEM;
         return r;
@@ -159,8 +159,8 @@ static int mark_mounted(const Critical *c, const char *name) {
         return critical_mark_block(c, name, CRITICAL_OTHER_NAMESPACE);
 }
 
-/* Marks a dm, md, bcache or loop device, even if unmounted: it may be exported, or be a guest's disk. A loop device has
- * no slaves/. The walk finds its lower device. */
+/* Marks a dm, md, bcache or loop device, even if unmounted: it may be exported, or be a guest's disk. The slaves/ of a
+ * loop device is empty; walk_loop() finds its lower device. */
 static int mark_stacked(const Critical *c, const char *name) {
         _cleanup_free_ char *dir = string_format("sys/class/block/%s/slaves", name);
         _cleanup_names_ char **slaves = NULL;
@@ -201,7 +201,7 @@ typedef struct Export {
         const char *use;
 } Export;
 
-/* For bcache, the link leads to a directory whose parent is the cache device. */
+/* For bcache, the link cache* leads to a directory whose parent ("..") is the cache device. */
 static const Export exports[] = {
         { "sys/kernel/config/nvmet/subsystems/*/namespaces/*", "device_path", "block", "NVMe target" },
         { "sys/kernel/config/nvmet/subsystems/*/passthru", "device_path", "nvme", "NVMe target" },

@@ -92,7 +92,8 @@ int critical_each(const Critical *c, const char *path, int (*mark)(const Critica
         return r;
 }
 
-/* Walks the pattern below a directory. dir: exists; "" for the root. rest: the pattern below dir. */
+/* Walks the pattern below a directory. dir: the directory, which exists; "" for the root. rest: the part of the pattern
+ * below dir. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
         _cleanup_free_ char *parent = NULL;
@@ -309,7 +310,7 @@ static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned de
 }
 
 /* Follows a loop device to its lower block device. A regular file needs no walk: its file system is mounted and
- * therefore marked. The first length characters of dir are the loop device's directory. */
+ * therefore marked. The first `length` characters of dir are the loop device's directory. */
 static int walk_backing(Walk *w, const char *dir, size_t length, const char *chain, unsigned depth) {
         _cleanup_free_ char *attribute = string_format("%.*s/loop/backing_file", (int) length, dir);
         _cleanup_free_ char *link = NULL, *real = NULL;
@@ -349,7 +350,7 @@ static int note_large_stack(const Walk *w, const char *chain) {
         return string_replace(&w->c->inv->critical_error, "The stack of devices below %s is too large to follow.", use);
 }
 
-/* Follows a device down. path: its real directory below sys/devices. chain: the way from it to the use. */
+/* Follows a device down. path: the real directory of the device. chain: the way from the device to its use. */
 static int follow_down(Walk *w, const char *path, const char *chain, unsigned depth) {
         int (*const ways[])(Walk *, const char *, const char *, unsigned) = { walk_slaves, walk_nvme_subsystem,
                                                                               walk_loop };
@@ -372,7 +373,7 @@ int critical_mark_user(const Critical *c, const char *link, const char *use) {
 
         r = critical_realpath(c, link, &real);
         if (!real)
-                return r; /* a file system without a device, as tmpfs */
+                return r; /* the link is missing, or critical_realpath() has noted why it cannot be followed */
         r = extend_chain(&w, real, use, &chain);
         return r < 0 ? r : follow_down(&w, real, chain, 0);
 }

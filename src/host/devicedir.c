@@ -14,7 +14,7 @@
 #include "util/stringtable.h"
 
 #define VIRTFN_PREFIX "virtfn"
-#define LISTING_SIZE  8192U /* holds the entries of most functions, for one call; opendir() would make four */
+#define LISTING_SIZE  8192U /* holds the entries of most functions, so that one getdents64() returns them all */
 #define QUOTE_MAX     40U
 #define VFIO_DEVS_MAX 16U
 #define ENTRIES_MAX   4096U
@@ -324,8 +324,9 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
         }
 }
 
-/* Reads the mediated devices: at most one of a VF, many of a GPU without VFs. Of a locked GPU reads only these, which
- * does not call its driver: so the GPU's others are known while a job creates one. */
+/* Reads the types and the mediated devices: a VF has at most one device, a GPU without VFs may have many. Of a locked
+ * GPU reads only the mediated devices, which does not call the GPU's driver: so they stay known while a job creates
+ * another one. */
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
         bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
         char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;

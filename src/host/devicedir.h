@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * Reads the sysfs directory of one PCI function during a scan. One directory listing tells which attributes exist, so
- * an absent attribute costs no system call. An attribute that is unreadable or invalid is described in PciDevice.fault.
+ * Reads the sysfs directory of one PCI function. One directory listing tells which attributes exist, so an absent
+ * attribute costs no system call. Unless noted, an attribute that is unreadable or invalid is described in
+ * PciDevice.fault.
  */
 
 #include "model/inventory.h"
@@ -52,7 +53,7 @@ const char *attribute_to_string(Attribute a);
 
 typedef struct DeviceDir DeviceDir;
 
-/* Takes fd, the open directory of a PCI function, and owns it also after a failure. 0 or a negative errno. */
+/* Takes ownership of fd, the open directory of a PCI function, and closes it on failure. 0 or a negative errno. */
 int device_dir_new(const Sysfs *fs, int fd, DeviceDir **ret);
 /* Opens the directory with this name in sys/bus/pci/devices. 0 or a negative errno. */
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret);
@@ -60,11 +61,12 @@ DeviceDir *device_dir_free(DeviceDir *d);
 DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
- * Excludes attributes that may wait for the device lock, which the kernel may hold for ever: driver_override, and those
- * of vGPUs.
+ * Excludes attributes whose read may wait for the device lock, which the kernel may hold for ever: driver_override, and
+ * those of vGPUs except the mediated devices of a GPU without VFs.
  */
 void device_dir_set_locked(DeviceDir *d);
-/* Names what an earlier scan found: the names of vGPU types are not read again. dev must outlive d. */
+/* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must
+ * outlive `d`. */
 void device_dir_set_known(DeviceDir *d, const PciDevice *dev);
 
 /* Returns the value for PciDevice.instance, or 0 when unknown. */
@@ -72,16 +74,18 @@ uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /*
- * Finds the vfio-dev/vfioN that has a device number, for which there is a /dev/vfio/devices/vfioN. "" if there is none.
+ * Finds the vfio-dev/vfioN that has a device number, for which there is a /dev/vfio/devices/vfioN. ret must be ""
+ * before the call, and stays "" if there is none or it cannot be read.
  */
 void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
-/* Reads the members that pci_device_copy_vgpu() copies. Skips them if the device is locked, because the vendor's driver
- * may wait for its GPU. Returns 0 or -ENOMEM. */
+/* Reads the members that pci_device_copy_vgpu() copies. If the device is locked, the vendor's driver may wait for its
+ * GPU: then reads only the mediated devices of a GPU without VFs, with an empty list of types. Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
-/* Reads runtime_pm and d3cold. Kernels without power management lack the files. */
+/* Reads runtime_pm and d3cold. Each is false if its file is unreadable or missing, as in kernels without power
+ * management. Skips VFs and bridges. */
 void device_dir_read_power(const DeviceDir *d, PciDevice *dev);
-/* Appends the entries of the directory a to *names, separated by spaces. Appends nothing if the directory is absent or
- * unreadable. Skips entries with spaces or control characters. Returns 0 or -ENOMEM. */
+/* Appends the entries of the directory `a` to *names, separated by spaces. Appends nothing if the directory is absent
+ * or unreadable. Skips entries with spaces or control characters. Returns 0 or -ENOMEM. */
 int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names);
 /* Reads PciDevice.bond. 0 or -ENOMEM. */
 int device_dir_read_bond(const DeviceDir *d, PciDevice *dev);
@@ -90,8 +94,8 @@ bool device_dir_is_gone(const DeviceDir *d);
 /* Returns the numbers N of the entries virtfnN, ascending. d owns the array. */
 const unsigned *device_dir_virtfns(const DeviceDir *d, size_t *ret_n);
 
-/* Return 1 when *ret was set; 0 when the attribute is absent, or unusable and noted in dev->fault; or -ENOMEM. Text and
- * link names need a buffer of SYSFS_ATTRIBUTE_MAX bytes. */
+/* Return 1 when *ret was set; 0 when the attribute is absent or excluded, or unusable and noted in dev->fault; or
+ * -ENOMEM. Text and link names need a buffer of SYSFS_ATTRIBUTE_MAX bytes. */
 int device_dir_read_text(const DeviceDir *d, Attribute a, PciDevice *dev, char *ret);
 int device_dir_read_hex(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret);
 int device_dir_read_unsigned(const DeviceDir *d, Attribute a, PciDevice *dev, uint64_t max, uint64_t *ret);

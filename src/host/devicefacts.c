@@ -42,7 +42,7 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-/* Reads the sizes of the next n BARs from lines of resource, "start end flags". A missing BAR has zeros. */
+/* Reads the sizes of the next n BARs from lines of the file resource, "start end flags". A missing BAR has zeros. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
 
@@ -68,7 +68,8 @@ int device_facts_read_bars(const DeviceDir *d, PciDevice *dev) {
         return r <= 0 ? r : parse_bars(dev, &rest, dev->bar_size, PCI_BARS_MAX);
 }
 
-/* In resource of a PF, its own BARs are followed by the BARs of all VFs, each of which is one range for all VFs. */
+/* Reads the size of each BAR of one VF. The file resource of a PF lists its own BARs first, then the BARs of its VFs:
+ * each is one range for all total_vfs VFs together. */
 static int read_vf_bars(const DeviceDir *d, PciDevice *dev) {
         char buf[SYSFS_ATTRIBUTE_MAX], *rest = buf;
         int r = device_dir_read_text(d, ATTRIBUTE_RESOURCE, dev, buf);

@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * Fills the members of a PciDevice from the sysfs attributes of its PCI function. Other files set path, ACS and name.
+ * Fills the members of a PciDevice from the sysfs attributes of its PCI function. Other files set the other members,
+ * such as path, ACS and name.
  */
 
 #include "devicedir.h"
 
-/* Value of numa_node during a scan: the attribute is invalid. The final value is -1. A valid -1 is replaced by the node
- * of a bridge above. */
+/* Value of numa_node during a scan if the attribute is unreadable or invalid. The scan replaces it by -1, whereas it
+ * replaces a valid -1 by the node of a bridge above. On a host with one node both become that node. */
 #define DEVICE_NODE_DAMAGED (-2)
 
 /* All functions fail only with -ENOMEM; a damaged attribute is noted in dev->fault. */
@@ -21,13 +22,13 @@ int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
  *
  * sibling: another VF of the same PF that was read completely, or NULL. When its device ID is equal, the other facts
  * are copied from sibling: the kernel gives all VFs of a PF the vendor of the PF, the class and subsystem of the first
- * VF, and BARs of one size (drivers/pci/iov.c). The device ID is always read, which fails when the VF was removed.
+ * VF, and BARs of one size (drivers/pci/iov.c). The device ID is always read: this read fails when the VF was removed.
  */
 int device_facts_read_identity(const DeviceDir *d, const PciDevice *sibling, PciDevice *dev);
-/* Returns true when all these facts were read, so that dev may be the sibling of another VF. */
+/* Returns true when device_facts_read_identity() has read all facts, so that dev may be the sibling of another VF. */
 bool device_facts_are_whole(const DeviceDir *d, const PciDevice *dev);
-/* Reads the facts that a driver creates: driver, driver_override, has_override, vfio, vfio_cdev, bond, and kernel_names
- * without those of subdevices_append_names(). */
+/* Reads what changes with the driver: driver, driver_override, has_override, vfio, vfio_cdev, bond, sets_guids, the
+ * vGPU, runtime_pm, d3cold, reset_methods, and kernel_names without those of subdevices_append_names(). */
 int device_facts_read_driver(const DeviceDir *d, PciDevice *dev);
 /* Reads bar_size. */
 int device_facts_read_bars(const DeviceDir *d, PciDevice *dev);

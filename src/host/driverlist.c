@@ -16,7 +16,7 @@
 #define ALIASES_MAX   (64U * 1024U * 1024U)
 /* A line of modules.alias: "alias vfio_pci:v000015B3d0000101Esv*sd*bc*sc*i* mlx5_vfio_pci". */
 #define PREFIX        "alias vfio_pci:"
-#define PLAIN         "vfio_pci" /* module that matches every device: no variant */
+#define PLAIN         "vfio_pci" /* the module that matches every device; it is no variant driver */
 
 /* Reads the driver names, without the variants. */
 static int read_names(const Sysfs *fs, Inventory *inv) {
@@ -41,7 +41,8 @@ static bool driver_is_registered(const Sysfs *fs, const char *driver) {
         return fd >= 0;
 }
 
-/* Finds the driver of a module: '_' in the name of a module may be '-' in that of its driver. Changes module to it. */
+/* Finds the driver of a module: '_' in the name of a module may be '-' in that of its driver. Changes `module` to the
+ * name of the driver. Returns false when no such driver is registered; then `module` has no '_' any more. */
 static bool find_driver(const Sysfs *fs, char *module) {
         if (driver_is_registered(fs, module))
                 return true;

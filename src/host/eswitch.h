@@ -12,10 +12,11 @@
 /*
  * Queries whether the eswitch is in switchdev mode. Blocks while another process holds the devlink instance of the PF,
  * so only the child of a job may call it. Returns 0; -ENOENT when the kernel has no devlink; -EPROTO when an answer is
- * malformed; or another errno of the kernel, when the PF has no devlink instance or no eswitch.
+ * malformed; or another negative errno, such as that of the kernel when the PF has no devlink instance or no eswitch.
  */
 int eswitch_ask(PciAddress pf, bool *ret_switchdev);
 
-/* Finds the representor of a VF by its phys_port_name, such as pf0vf3, and copies its interface name to ret. A PF has
- * representors only in switchdev mode. May block, so only the child of a job may call it. */
+/* Finds the representor of a VF by its phys_port_name, such as pf0vf3, and copies its interface name to ret. Returns
+ * false, with ret unchanged, when there is none: a PF has representors only in switchdev mode. May block, so only the
+ * child of a job may call it. */
 bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Divides a run among processes and watches them. This process touches no device, so nothing can hang it. A process
- * that was given up may live on in the kernel: it is waited for last.
+ * Divides a run among processes and watches them. The watching process touches no device, so nothing can hang it. A
+ * process that was given up may live on in the kernel: it is waited for last.
  */
 
 #include <errno.h>
@@ -86,7 +86,8 @@ static int fork_lane(Leader *l, Lane *lane) {
         return r;
 }
 
-/* Returns the index of the step with which the process begins: the part's first, or last for run_backward(). */
+/* Returns the index of the step with which the process begins: the first step of its chain in the part, or the last for
+ * run_backward(). */
 static size_t first_step(const Leader *l, const Part *part, LaneFunction function) {
         const size_t n = part->end - part->first;
 
@@ -241,10 +242,16 @@ static void wait_for_lane(Leader *l) {
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
+<<<<<<< HEAD
         r = poll(fds, l->n,
                  first == UINT64_MAX ? -1
                  : first <= now      ? 0
                                      : (int) MIN((first - now) / 1000 + 1, (uint64_t) INT_MAX));
+=======
+        /* The limit of a step that begins during the wait may be earlier, if the step before it has a longer time. That
+         * limit is noticed up to 60 s late. */
+        r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
+>>>>>>> cB
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
                 int status;
@@ -270,7 +277,8 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* Runs the steps of all chains, in order, in one process. If that is given up, another one runs the rest. */
+/* Runs or undoes the steps of all chains, in order, in one process. If that process is given up, another one does the
+ * rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;
         do {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks that a device is idle: before a run unbinds it, and after a guest has given it back. */
+/* Checks that a device is idle: before a run unbinds or resets it, before its NVLink partition is activated, and after
+ * a guest has given it back. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +35,8 @@ static HolderQuery make_query(const Run *run, const Step *s, const char *driver)
                               .is_vf = s->kind != STEP_BIND && s->unbind.is_vf,
                               .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 
-        /* Do not read the minor of a GPU to unbind, which may resume the GPU: the daemon has put it into the step. */
+        /* A read of the minor may resume the GPU. For an unbind it is not needed: the daemon has put the minor into the
+         * step. */
         if (s->kind == STEP_UNBIND)
                 query.nvidia_minor = s->unbind.gpu_node - 1;
         else if (is_of_nvidia(driver))
@@ -89,7 +91,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
                 return run_fail(run, s, locked, "%s", "");
         query.is_locked = locked > 0;
         r = find_user(run, s, &query, 1);
-        /* Then the kernel itself uses the GPU, or a process that is ending and has no descriptors any more. */
+        /* Without a holder, the lock was refused because the kernel itself uses the GPU, or a process that is ending
+         * and has no descriptors any more. */
         if (r == 0 && locked == -EBUSY)
                 return run_fail(run, s, -EBUSY,
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
@@ -99,9 +102,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
 }
 
 /*
- * vfio-pci enables a device while a process has it open (vfio_pci_core_enable() in
- * drivers/vfio/pci/vfio_pci_core.c), so one that is not enabled needs no search. A host driver may have left it
- * enabled.
+ * vfio-pci enables a device while a process has it open (vfio_pci_core_enable() in drivers/vfio/pci/vfio_pci_core.c),
+ * so a device that is not enabled needs no search. A host driver may have left the device enabled.
  */
 int idle_check_closed(const Run *run, const Step *s) {
         HolderQuery query = { .address = s->device, .is_vf = true };

@@ -139,7 +139,7 @@ int undo_plug(const Run *run _unused_, const Step *s) {
         return result_errors[ask_libvirt(PLUG_DETACH, s, s->plug.hostdev, REQUEST_SEC, &text)];
 }
 
-/* Returns the time for each release: all releases together get half of the job's time. */
+/* Returns the time limit of each release, in seconds: all releases together get half of the job's time. */
 static unsigned release_seconds(const StepList *steps) {
         unsigned n = 0;
 

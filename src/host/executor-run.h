@@ -3,7 +3,7 @@
 
 /*
  * A run of a list of steps. For executor*.c only: executor-chains.c divides the run among processes and watches them,
- * executor.c has what each of these processes does, and the others how each kind of step is run and undone.
+ * executor.c has what each of these processes does, and the other files how each kind of step is run and undone.
  */
 
 #include <stdatomic.h>
@@ -16,7 +16,7 @@
 typedef struct PlugPlace {
         bool needless;       /* no domain runs, so nothing is plugged */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
-        const char *iommufd; /* whether the domain's devices use iommufd: domain_facts_iommufd() */
+        const char *iommufd; /* result of domain_facts_iommufd() for the domain; NULL also if no domain runs */
 } PlugPlace;
 
 /* What a run knows about a service that it stops. */
@@ -33,7 +33,8 @@ typedef struct StepResult {
         bool device_failed;
         VfAttributes found;
         ServiceState service;
-        bool shared; /* done together with an earlier step, with this result and exit status */
+        bool shared; /* a command or question for several steps has done this step too; result and status are those of
+                        this step */
         int result, status;
         bool reported; /* the result is reported already, for example by a report before the first step or by run_fail()
                         */
@@ -53,8 +54,8 @@ typedef struct Run {
         ReportFunction report;
         void *userdata;
         StepResult *done;  /* by step; shared by all processes of the run */
-        atomic_bool *stop; /* set: no further step begins; shared, too */
-        bool *given_up;    /* by chain: neither run nor undo its steps */
+        atomic_bool *stop; /* set: no further step is run, but steps may be undone; shared, too */
+        bool *given_up;    /* by chain, whether it was given up: its steps are then neither run nor undone */
         Position *at;      /* position of this process, shared with the one that watches it */
 } Run;
 
@@ -62,13 +63,13 @@ static inline StepResult *step_result(const Run *run, const Step *s) {
         return &run->done[s - run->steps->steps];
 }
 
-/* How the steps of a kind are run and undone. Both functions return 1 when they changed something, 0 when nothing had
- * to change, or a negative errno. */
+/* How the steps of a kind are run and undone. run() returns a positive value when there is something to undo, otherwise
+ * 0 or a negative errno. undo() returns a negative errno when it fails. */
 typedef struct StepAction {
         int (*run)(const Run *run, const Step *s);
         int (*undo)(const Run *run, const Step *s); /* NULL: nothing to undo */
-        /* A failed write can have taken effect all the same, so the failed step is undone too. true: the step cleans up
-         * after its own failure. */
+        /* A failed write can have taken effect all the same, so a failed step is undone too. With true it is not,
+         * because run() itself cleans up after a failure. */
         bool undoes_itself;
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
@@ -77,33 +78,36 @@ extern const StepAction step_actions[_STEP_KIND_MAX];
 typedef struct Part {
         size_t first, end;
         unsigned chain;
-        bool looks; /* the process first reports the present state */
+        bool looks; /* the process first checks the health of devices and reports the present state, if the list asks
+                       for it */
 } Part;
 #define ALL_CHAINS 0U
 
 /* The exit status of a process of the run. */
 typedef enum LaneEnd {
         LANE_DONE = 0,
-        LANE_FAILED = 10, /* a step failed, which was reported */
+        LANE_FAILED = 10, /* a step failed, which was reported; or the receiver of the reports ended the run before the
+                             first write */
         LANE_LACKING,     /* a step failed, and is not necessary: step_may_lack() */
         LANE_NOT_UNDONE,  /* the undo of a step failed */
         LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing else is undone */
 } LaneEnd;
 
-/* Runs the steps of the part in order, until one fails. */
+/* Runs the steps of the part in order, until a failure ends the run or Run.stop is set. */
 LaneEnd run_forward(const Run *run, const Part *part);
-/* Undoes the steps of the part that were begun, backwards. A step that changed nothing is not undone. A failed step is,
- * unless it cleans up after itself. */
+/* Undoes the steps of the part that were begun, backwards. A step that changed nothing is not undone, nor is a failed
+ * one after which the run continued. A step whose failure ended the run is undone, unless undoes_itself is set. Starts
+ * the service of each STEP_STOP_SERVICE again. */
 LaneEnd run_backward(const Run *run, const Part *part);
-/* Returns true when the step must be left out: an earlier step has failed its device, or its device's chain was given
- * up, so that a process may still work on the device. */
+/* Returns true when the step must be left out: its device has failed in an earlier step, or the step runs alone and its
+ * device's chain was given up, so that a process may still work on the device. */
 bool run_leaves_out(const Run *run, const Step *s);
 bool run_device_has_failed(const Run *run, PciAddress device, const Step *before);
-/* Tells the process that watches this one what it is about to do, and the receiver of the reports. */
+/* Tells the process that watches this one, and the receiver of the reports, what this process is about to do. */
 void run_begin(const Run *run, const Step *s, Doing doing);
 void run_report(const Run *run, const Step *s, Report report);
 void run_report_device_failed(const Run *run, const Step *s, int error);
-/* Reports a step's failure in these words instead of those of step_failure(). Returns error. */
+/* Reports a step's failure with this message, which replaces that of step_failure(). Returns error. */
 int run_fail(const Run *run, const Step *s, int error, const char *format, ...) _printf_(4, 5);
 
 /* executor-steps.c */
@@ -115,18 +119,21 @@ int run_check_health(const Run *run, const Step *s);
 /* executor-together.c: services, and steps that act on several devices at once. */
 
 /* Report before the first write the services that are active or about to start, and the GPUs in persistence mode.
- * Return 1 when there are any, 0, or a negative errno after a report. */
+ * Return 1 when there are any, otherwise 0. report_active_services() may also return a negative errno, which it has
+ * reported. */
 int report_active_services(const Run *run);
 int report_persistent_gpus(const Run *run);
 int run_stop_service(const Run *run, const Step *s);
 int run_start_service(const Run *run, const Step *s);
-/* Starts the service of the step, and waits until it has started unless only its start was queued: that may wait for
- * the daemon itself. The result is only reported: a failure does not end the run. */
+/* Starts the service of the step. The result is only reported: a failure does not end the run. use: the use before the
+ * run stopped the service. With UNIT_QUEUED does not wait until the service has started, because the start may wait for
+ * the daemon itself. */
 void service_start(const Run *run, const Step *s, UnitUse use);
 int run_clean(const Run *run, const Step *s);
 int run_check_gpu(const Run *run, const Step *s);
 int run_persistence(const Run *run, const Step *s);
-/* Sets the attributes of the VF of the step together with those of the steps that follow for VFs of the same PF. */
+/* Sets the attributes of the VF of the step together with those of the steps that directly follow for VFs of the same
+ * PF. */
 int run_try_attributes(const Run *run, const Step *s);
 
 /* executor-plug.c: steps that plug devices into a guest and take them out. */
@@ -140,7 +147,8 @@ int run_unplug(const Run *run, const Step *s);
 
 /* Checks the device of this step, and those of the STEP_CHECK_IDLE that directly follow. */
 int run_check_idle(const Run *run, const Step *s);
-/* Waits until QEMU has closed the device. -EBUSY: it has not in time. */
+/* Waits until no process has the device open; with Step.may_lack checks only once. -EBUSY: a process still has it open.
+ * Otherwise as holders_find(). */
 int run_check_unused(const Run *run, const Step *s);
 /* Directly before the device is unbound from a host driver: takes the unbind lock that NVIDIA's driver offers for a
  * GPU, and looks for users of the device. Returns 0, or a negative errno after a report. */

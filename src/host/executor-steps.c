@@ -74,7 +74,7 @@ static int undo_bind(const Run *run, const Step *s) {
         if (r < 0)
                 return r;
         r = driver_unbind(run->fs, s->device, s->driver, NULL);
-        /* -EBUSY: another driver is bound, so this step did not bind s->driver. */
+        /* -EBUSY: another driver is bound, so there is no s->driver to unbind. */
         return r == -EBUSY ? 0 : r;
 }
 
@@ -101,7 +101,8 @@ static int run_reset(const Run *run, const Step *s) {
         if (r < 0)
                 return r;
         r = reset_check(run->fs, s->device);
-        /* The device is off the bus and will not come back. The kernel would wait 65.5 s for it. */
+        /* -EIO: the device is off the bus. -ENXIO: another device is in its place. A reset does not bring the device
+         * back, and the kernel would wait 65.5 s for it. */
         if (r == -EIO || r == -ENXIO)
                 return r == -EIO ? -ENOLINK : -EREMCHG;
         r = reset_device(run->fs, s->device, method, s->reset.before);
@@ -134,8 +135,8 @@ int run_check_health(const Run *run, const Step *s) {
 #define INTERFACE_WAIT_MSEC 5000
 #define INTERFACE_POLL_MSEC 50
 
-/* Returns true when the interface of the PF may still appear: the PF is a network or InfiniBand device. sysfs does not
- * notify, so the caller polls. */
+/* Returns true when the interface of the PF may still appear: the PF is a network or InfiniBand device, and the step
+ * needs its attributes. sysfs does not notify, so the caller polls. */
 static bool may_appear(const Sysfs *fs, const Step *s) {
         char class[SYSFS_ATTRIBUTE_MAX];
 
@@ -144,7 +145,7 @@ static bool may_appear(const Sysfs *fs, const Step *s) {
                (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
 }
 
-/* Waits for one interval. False: the time is over, or no interface will appear. */
+/* Waits for one interval. Returns false when the time is over, or when no interface will appear. */
 static bool wait_for_interface(const Sysfs *fs, const Step *s, unsigned attempts) {
         const struct timespec interval = { .tv_nsec = INTERFACE_POLL_MSEC * 1000000 };
 
@@ -197,7 +198,7 @@ static int run_save_vf_state(const Run *run, const Step *s) {
         VfAttributes *found = &step_result(run, s)->found;
         int r = step_read_attributes(run, s, found);
 
-        /* -ENODEV: the link virtfnN leads to no VF, so there are no attributes to save. */
+        /* -ENODEV: the PF has no VF with this index, so there are no attributes to save. */
         if (r == -ENODEV)
                 return 0;
         return r < 0 ? r : found->set != 0;
@@ -235,8 +236,9 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
         return set_partition(s, s->kind == STEP_ACTIVATE);
 }
 
-/* Ignores errors that leave no partition active: Fabric Manager does not run, or will ask for the active partitions
- * when it starts. Other versions or partitions have refused the step before. */
+/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it
+ * starts, it waits for the ids of the active partitions. Or the error, such as another version or other partitions, has
+ * refused the step too. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

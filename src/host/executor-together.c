@@ -28,7 +28,7 @@ int report_active_services(const Run *run) {
 
                 if (s->kind != STEP_STOP_SERVICE)
                         continue;
-                /* All services share one deadline: half of the timeout of the job. */
+                /* No service is stopped yet, so all stops together get half of the job's time. */
                 state->stop_by = job_deadline(run, 2);
                 r = unit_read_use(s->service, state->stop_by, &state->use);
                 if (r < 0) {
@@ -49,7 +49,8 @@ int run_stop_service(const Run *run, const Step *s) {
         return state->use != UNIT_UNUSED ? root_stop_unit(s->service, state->stop_by) : 0;
 }
 
-/* All starts together may take a quarter of the job's time. Then the job goes on, and systemd continues the start. */
+/* Each start gets an equal part of a quarter of the job's time. After that the run goes on, and systemd continues the
+ * start. */
 void service_start(const Run *run, const Step *s, UnitUse use) {
         const StepList *steps = run->steps;
         unsigned part, starts = 0;
@@ -58,7 +59,7 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
 
         for (size_t k = 0; k < steps->n; k++)
                 starts += steps->steps[k].kind == STEP_START_SERVICE;
-        /* One second: the start only has to be queued, as it was before. */
+        /* One second is enough to queue the start, which was only queued before, too. */
         part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
         r = root_start_unit(s->service, job_deadline(run, part), &asked);
         run_report(run, s,
@@ -66,8 +67,8 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
                               .error = asked && r == -ETIMEDOUT ? 0 : r });
 }
 
-/* Returns whether the service was used before it was stopped, by this list or, if this list has no STEP_STOP_SERVICE
- * for it, by an earlier one: then it was active. */
+/* Returns the use of the service before this list stopped it. If the list has no STEP_STOP_SERVICE for the service, an
+ * earlier job has stopped it: returns UNIT_ACTIVE. */
 static UnitUse use_before(const Run *run, const Step *start) {
         for (const Step *s = run->steps->steps; s < start; s++)
                 if (s->kind == STEP_STOP_SERVICE && streq(s->service, start->service))
@@ -113,7 +114,8 @@ static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
         for (size_t k = 0; k < n; k++)
                 devices[k] = steps[k]->device;
         r = root_clean(steps[0]->clean.pool, devices, n, job_deadline(run, 2 * count_commands(run->steps)), &status);
-        /* A device may have left its pool. Clean this one alone, so that it does not keep others from it. */
+        /* One of the devices may have left the pool, for which root_clean() refuses all of them. Clean the first device
+         * alone; the steps of the others try again. */
         if (r == -EPERM && n > 1)
                 return clean_devices(run, steps, 1);
         for (size_t k = 0; k < n; k++) {
@@ -155,8 +157,8 @@ int run_persistence(const Run *run _unused_, const Step *s) {
 
 /*
  * The driver takes interrupts (MSI) when it initializes a GPU, and returns them when the last process closes a GPU that
- * is not in persistence mode (nv_shutdown_adapter() in its nv.c). So a GPU without them is not, and is not asked: that
- * would initialize it.
+ * is not in persistence mode (nv_shutdown_adapter() in its nv.c). So a GPU without interrupts is not in persistence
+ * mode. Its driver is not asked, because the question would initialize the GPU.
  */
 static bool may_be_persistent(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd = s->kind == STEP_UNBIND && streq(s->unbind.driver, NVIDIA_DRIVER)
@@ -168,8 +170,8 @@ static bool may_be_persistent(const Sysfs *fs, const Step *s) {
 
 typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 
-/* Asks passthroughd-root about GPUs. It cannot answer while the driver hangs: then the first of the GPUs gets
- * -ETIMEDOUT. No further GPU is asked about after one for which the driver hangs. */
+/* Asks passthroughd-root about GPUs. If passthroughd-root itself hangs with the driver, the first GPU of the question
+ * gets -ETIMEDOUT. After a GPU with -ETIMEDOUT no further GPU is asked about. */
 static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
         size_t part;
 
@@ -253,13 +255,14 @@ int run_check_gpu(const Run *run, const Step *s) {
                 StepResult *done = step_result(run, gpus.steps[k]);
 
                 done->shared = true;
-                /* A result without a cause says nothing about the GPU. passthroughd-root has logged it. */
+                /* A result for which step_cause() has no sentence says nothing about the GPU. If passthroughd-root has
+                 * refused the question, it has logged why. */
                 done->result = step_cause(gpus.steps[k], gpus.results[k]) ? gpus.results[k] : 0;
         }
         return step_result(run, s)->result;
 }
 
-/* VFs of one PF. Each is that of a step. */
+/* The VFs of consecutive steps, all of one PF. */
 typedef struct Identities {
         const Run *run;
         const VfChange *first;

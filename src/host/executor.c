@@ -15,7 +15,8 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* Returns true when the device of the step was removed (for a slot: its GPU), or the VF that gets attributes. */
+/* Returns true when the device of the step (for a slot: its GPU) was removed, or the VF to which the step gives
+ * attributes. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
@@ -47,7 +48,8 @@ void run_begin(const Run *run, const Step *s, Doing doing) {
                 [DOING_STEP] = REPORT_STEP, [DOING_READ] = REPORT_READING, [DOING_UNDO] = REPORT_UNDO
         };
 
-        /* Set the time first: the watching process must not apply this step's limit to the begin of the last step. */
+        /* Set the time first: the watching process must not apply this step's limit to the time at which the previous
+         * step began. */
         run->at->since = clock_usec(CLOCK_MONOTONIC);
         run->at->step = (uint32_t) (s - run->steps->steps);
         run->at->doing = doing;
@@ -99,7 +101,8 @@ LaneEnd run_backward(const Run *run, const Part *part) {
         return result;
 }
 
-/* Reports a failed step, unless it has reported itself. Call it before the undo, which may remove the representor. */
+/* Reports the failure of a step, unless the step has done so itself. Call it before the undo, which may remove the
+ * representor. */
 static void report_failed(const Run *run, const Step *s, int error) {
         const StepResult *done = step_result(run, s);
         Report failed = { .kind = REPORT_FAILED, .error = error, .found = done->found };
@@ -156,15 +159,15 @@ static int report_attributes(const Run *run) {
                         return r;
                 }
                 run_report(run, s, found);
-                /* The PF offers nothing to set, so there will be nothing to restore. */
+                /* The PF offers no attributes, so run_forward() leaves the step out. */
                 step_result(run, s)->reported = found.found.set == 0 && s->kind == STEP_SUPPORTED_ATTRIBUTES;
                 any |= found.found.set != 0;
         }
         return any;
 }
 
-/* Reports the present state before the first write, for an undo after a crash. A negative errno, reported, ends the
- * run. */
+/* Reports the present state before the first write, for an undo after a crash. A negative result ends the run: a
+ * failure, which was reported, or the refusal of the receiver of REPORT_ALL_FOUND. */
 static int report_found(const Run *run) {
         static int (*const reports[])(const Run *run) = { report_active_services, report_persistent_gpus,
                                                           report_attributes };
@@ -206,7 +209,8 @@ static int run_step(const Run *run, const Step *s) {
 
         if (r > 0)
                 done->changed = true;
-        /* A reported failure ends the run. A result for several devices counts, even if one of them is gone. */
+        /* A reported failure ends the run. The result of a command or question for several devices counts, even if this
+         * device is gone. */
         if (r >= 0 || done->reported)
                 return r;
         if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))

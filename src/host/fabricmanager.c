@@ -125,7 +125,8 @@ FabricManager *fabric_manager_close(FabricManager *f) {
         return NULL;
 }
 
-/* When Fabric Manager does not answer, the library returns an invalid connection or a timeout. */
+/* Returns 0, -EPROTO, or -ENOTCONN for any other error of the library: when Fabric Manager does not answer, that is an
+ * invalid connection or a timeout. */
 static int connect_to(FabricManager *f, const char *address) {
         ConnectParams params = { .version = STRUCT_VERSION(ConnectParams),
                                  .timeout_msec = CONNECT_MSEC,
