@@ -30,7 +30,7 @@ struct GuestClient {
         uint64_t asked, answered; /* numbers of the last request, and of the last one that was answered or given up */
         char *unknown;
         unsigned delay;       /* seconds before the process is started again */
-        bool dirty;           /* changed() must be called: the list is complete, or has changed since it was */
+        bool dirty;           /* changed() must be called: the list became complete, or has changed since */
         bool expected;        /* guest_client_expect() was called: libvirt must answer in time */
         bool ended;           /* the process was killed or has closed its socket, but has not exited yet */
         bool waits_in_parent; /* run/libvirt is missing, so its parent is watched for it */
