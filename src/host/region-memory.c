@@ -121,7 +121,7 @@ static void set_oom_score(const char *score) {
 /*
  * Makes the OOM killer prefer this process over guests while the region's memory is allocated. The caller restores the
  * score from ret_before afterwards, because the job must not be killed while it changes devices. ret_before is "" if
- * the score could not be read, and then is not changed.
+ * the score could not be read; the score is then unchanged.
  */
 static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
         _cleanup_close_ int fd = open(OOM_SCORE, O_RDONLY | O_CLOEXEC);

@@ -48,8 +48,8 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Finds a hugetlbfs with this page size in dev/hugepages*. The daemon's sandbox lets the daemon write to such
- * directories, but not to other places of a hugetlbfs. Writes the absolute path to `path`. -ENODEV: there is none. */
+/* Finds a hugetlbfs with this page size in dev/hugepages*. Below dev, the daemon's sandbox leaves only dev/shm and the
+ * usual directories of this name writable. Writes the absolute path to `path`. -ENODEV: there is none. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -99,7 +99,7 @@ static bool is_of_root_or_own(const struct stat *s) {
 
 /* What a file with the region's name is. */
 typedef struct FileState {
-        bool intact;   /* the daemon created it, and nobody has resized or linked it; it is empty after a crash */
+        bool intact;   /* the daemon created it, and no user has resized or linked it; it may be empty after a crash */
         bool altered;  /* the daemon created it, but a member of the group resized or linked it */
         bool complete; /* has the region's size, memory and mode */
 } FileState;
@@ -144,7 +144,7 @@ static int open_intact(int dir, const Region *r) {
 }
 
 /*
- * Renames a file with the region's name that belongs to another user than root and the daemon's. Every user can create
+ * Renames a file with the region's name that belongs neither to root nor to the daemon's user. Every user can create
  * such a file in dev/shm while the region has none, for example after a boot. The ledger reserves the name for the
  * region. The renamed file keeps its contents.
  */
@@ -166,8 +166,8 @@ static int move_aside(int dir, const char *name) {
 }
 
 /* Creates the symbolic link in dev/shm to a region's file in a hugetlbfs, unless it exists: QEMU opens the file in
- * dev/shm for libvirt's <shmem>. Needs no link for a file in dev/shm itself. Returns -EEXIST if another file or link
- * has the name. */
+ * dev/shm for libvirt's <shmem>. Does nothing for a file in dev/shm itself. Returns -EEXIST if another file or link has
+ * the name. */
 static int link_memory(const Place *p, const char *name) {
         char target[sizeof(p->path) + 1 + REGION_FILE_MAX], current[sizeof(target)];
         struct stat s;
