@@ -72,8 +72,8 @@ static int read_records(const LedgerReader *l, int state_fd, const char *directo
 }
 
 /* Calls take() for each allocation and each quarantined device, until it returns a value other than 0, which is the
- * result. Another error is a negative errno. If other users can write to the state directory, the ledger counts as
- * empty. */
+ * result. Returns a negative errno if the ledger cannot be read. If other users can write to the state directory, the
+ * ledger counts as empty. */
 static int read_ledger(const RootHost *h, const LedgerReader *l) {
         _cleanup_close_ int fd = open(h->state_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
@@ -133,8 +133,8 @@ typedef struct Cleaning {
 } Cleaning;
 
 /*
- * Returns true when the allocation has the device, or its PF or one of its VFs, or for a slot its GPU, or one of the
- * slots of this GPU. dev: the device in the inventory; NULL if it is missing there. Lost devices do not count.
+ * Returns true when the allocation has the device, the PF of this VF, a VF of this PF, the GPU of this slot, or a slot
+ * of this GPU. dev: the device in the inventory; NULL if it is missing there. Lost devices do not count.
  */
 static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
         const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);

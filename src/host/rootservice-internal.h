@@ -75,7 +75,7 @@ int root_check_command(const Pool *pool);
  * All files of the ledger must be readable. No other allocation may have the device. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
 /* PLUG_DESCRIBE is always allowed. By the ledger, the device of the <hostdev> must be attaching or, for a detach,
- * attaching or detaching. For an attach, the device must exist and be in a pool, which a companion need not, and no
+ * attaching or detaching. For an attach, the device must exist, must be in a pool unless it is a companion, and no
  * other allocation may have it. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 /* Each line must be a comment, or have the options for a pool. */
@@ -85,5 +85,5 @@ int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
 /* Each GPU must exist and be in a pool: for ROOT_MODULE in one with Fabric=yes or ConfidentialMode=. For the other
  * actions the GPU must be on NVIDIA's driver, and except for ROOT_PERSISTENCE be returning to the host, as for
  * root_check_clean(). Sets the result of each GPU. Returns 0 if at least one GPU passes, otherwise the result of the
- * first GPU. */
+ * first GPU, or the error of reading the devices. */
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);

@@ -4,7 +4,7 @@
 /*
  * The three kernel interfaces for VF attributes: MLNX_OFED and mlx4 in vfattr-sysfs.c, rtnetlink in vfattr-netlink.c. A
  * read function adds nothing to *ret and returns 0 when the PF does not have the interface. A write function is called
- * only with attributes that the interface's read function reported and that have another value now.
+ * only with attributes that the interface's read function reported with another value.
  */
 
 #include "model/pciaddr.h"
