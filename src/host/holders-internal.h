@@ -41,7 +41,7 @@ typedef struct HolderNodes {
         size_t n_parts;
         HolderIgnored *ignored;
         size_t n_ignored;
-        bool nvidia_was_read, nvidia_is_closed; /* result of nvidia_is_closed(), called once, for the first GPU */
+        bool nvidia_was_read, nvidia_is_closed; /* result of nvidia_is_closed(), if nvidia_was_read */
 } HolderNodes;
 
 void holder_nodes_done(HolderNodes *nodes);

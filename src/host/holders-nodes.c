@@ -262,7 +262,8 @@ static int check_use(Walk *w, int fd, const char *name, const char *above, char 
         return 0;
 }
 
-/* Enters a mediated device as a part. Below a PCI function only mediated devices have a link iommu_group. */
+/* If the directory is a mediated device, enters it as a part and adds its VFIO group. Below a PCI function only
+ * mediated devices have a link iommu_group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];

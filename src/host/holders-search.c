@@ -141,8 +141,9 @@ static bool is_gpu_name(const char *name) {
                parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
-/* Returns true when `target`, a path with "/dev/" in it, ends with a slash and the name of the node. What precedes the
- * name may be the directory of another root, and a directory of /dev such as dri. */
+/* Returns true when `target`, a path with "/dev/" in it, ends with a slash and the name of the node or, if
+ * node->any_gpu is set, of any GPU. What precedes the name may be the directory of another root, and a directory of
+ * /dev such as dri. */
 static bool has_name(const HolderNode *node, const char *target, size_t length) {
         size_t n = strlen(node->name);
 

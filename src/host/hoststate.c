@@ -27,7 +27,8 @@ void host_state_done(HostState *s) {
         free(s->libvirt.reason);
 }
 
-/* Replaces the policy. Drops what was derived from the former one. */
+/* Replaces the policy and the options of mlx4_core, and drops the identities, which were derived from the former
+ * policy. */
 static void take_policy(HostState *s, Policy *policy) {
         policy_free(s->policy);
         s->policy = policy;

@@ -23,9 +23,10 @@ int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret);
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);
 
 /*
- * Creates or removes a vGPU of the type with this id: as the mediated device with the UUID mdev, or with NULL as the
- * vGPU of a VF. Returns 1 after a change, 0 when nothing was to do, or a negative errno: -EBUSY when the VF has a vGPU
- * of another type, -EEXIST when the mediated device is of another type, -EIO when the driver accepts the write without
- * effect, -EPERM when it does not remove the mediated device because a process has it open.
+ * Creates a vGPU of the type with this id or, if not wanted, removes it: as the mediated device with the UUID `mdev`,
+ * or if that is NULL, by current_vgpu_type of the VF. Returns 1 after a change, 0 when nothing was to do, or a negative
+ * errno: -EBUSY when the VF has a vGPU of another type, -EEXIST when the mediated device is of another type, -ENOENT
+ * when the type does not exist, -EIO when the driver accepts the write without effect, -EPERM when it does not remove
+ * the mediated device because a process has it open.
  */
 int vgpu_set(const Sysfs *fs, PciAddress vf, unsigned type, const char *mdev, bool wanted);

@@ -60,7 +60,7 @@ static void inherit_nodes(Inventory *inv) {
         }
 }
 
-/* Returns true when text, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
+/* Returns true when `text`, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
  * type "direct-relaxable" need not. */
 static bool has_direct_region(char *text) {
         const char *line;
@@ -320,7 +320,8 @@ static bool has_word(const char *words, const char *word) {
         return false;
 }
 
-/* sysfs names the path of controller 1 to namespace nvme0n1 "nvme0c1n1". The block device in /dev is nvme0n1. */
+/* In sysfs, the path of controller 1 to namespace nvme0n1 is called "nvme0c1n1". The block device in /dev is
+ * nvme0n1. */
 static int append_name(PciDevice *dev, const char *name) {
         unsigned subsystem, controller, namespace;
         char head[32];

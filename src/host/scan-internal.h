@@ -39,7 +39,7 @@ void scan_done(Scan *s);
 /* Sets s->conf and *ret, which the caller frees. When libpci cannot be initialized, both are NULL and the inventory
  * gets a note. Returns 0 or -ENOMEM. */
 int scan_start_libpci(Scan *s, PciConf **ret);
-/* Reads devices. names are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
+/* Reads devices. `names` are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
 int scan_names(Scan *s, char *const *names, size_t n);
 /* Returns true when an update reads the device, and does not copy it from the last inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);
@@ -56,7 +56,7 @@ bool scan_group_is_noiommu(const Sysfs *fs, int number);
 
 /*
  * Appends the disks of each storage controller, and the interfaces below all devices but VFs and GPUs, to kernel_names,
- * except names that are there already. devices are ascending by address. Reads nothing when there is no such device.
+ * except names that are there already. `devices` are ascending by address. Reads nothing when there is no such device.
  * Returns 0 or -ENOMEM.
  */
 int subdevices_append_names(const Sysfs *fs, PciDevice *devices, size_t n);

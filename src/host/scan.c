@@ -66,7 +66,7 @@ static int remember_directory(Scan *s, const char *path) {
         return 0;
 }
 
-/* Opens the entry name of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
+/* Opens the entry `name` of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
  * negative errno. */
 static int open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **ret) {
         int fd = s->directory_fd < 0 ? -1
@@ -214,7 +214,7 @@ static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
         return NULL;
 }
 
-/* Reads physfn only if no virtfnN names the VF, because the kernel creates both together. */
+/* Reads physfn only if no virtfnN of a PF that was read names the VF, because the kernel creates both together. */
 static int read_physfn(const Scan *s, const DeviceDir *d, PciDevice *dev) {
         const PciDevice *pf = device_dir_has(d, ATTRIBUTE_PHYSFN) ? find_pf(s, dev->address) : NULL;
 
@@ -235,8 +235,8 @@ static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
         return 0;
 }
 
-/* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
- */
+/* Adds a device and reads its facts. `known` has the device's address, type and physfn; takes ownership of
+ * known->fault. */
 static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known,
                            bool shares_slot) {
         PciDevice *dev;

@@ -26,8 +26,9 @@ int unit_stop(const char *name, uint64_t end);
  * useless. systemd has at least two seconds to accept the job, even if end is earlier. */
 int unit_start(const char *name, uint64_t end, bool *ret_asked);
 /*
- * Runs a command as a transient unit; words is its NULL-terminated argument vector. systemd kills the command at `end`.
- * 0: the exit status was 0. 1: the exit status is in *ret_status, 128 plus the signal's number when a signal killed the
- * command. -ETIMEDOUT: the command took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
+ * Runs a command as a transient unit; `words` is its NULL-terminated argument vector. systemd kills the command at
+ * `end`. 0: the exit status was 0. 1: the exit status is in *ret_status, 128 plus the signal's number when a signal
+ * killed the command. -ETIMEDOUT: the command took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative
+ * errno.
  */
 int unit_run(const char *name, const char *description, const char *const *words, uint64_t end, int *ret_status);

@@ -120,8 +120,8 @@ static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* Returns the entry of VF vf. Entries of VFs that the kernel does not report have no attributes. NULL: out of
- * memory. */
+/* Returns the entry of the VF with index `vf`. Entries of VFs that the kernel does not report have no attributes. NULL:
+ * out of memory. */
 static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)

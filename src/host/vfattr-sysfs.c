@@ -306,8 +306,8 @@ static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
         return now == guid ? 0 : -EIO;
 }
 
-/* Formats the value that maps the VF's pkey index 0 to pkey. -EADDRNOTAVAIL: the port's pkey table, which the subnet
- * manager fills, lacks pkey. */
+/* Formats the value that maps the VF's pkey index 0 to `pkey`. -EADDRNOTAVAIL: the port's pkey table, which the subnet
+ * manager fills, lacks `pkey`. */
 static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char text[static 16]) {
         if (pkey == 0) {
                 (void) strcpy(text, "none");

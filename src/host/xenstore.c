@@ -75,7 +75,8 @@ static int error_of(const Message *m) {
         return streq(m->payload, "ENOENT") ? -ENOENT : streq(m->payload, "EAGAIN") ? -EAGAIN : -EIO;
 }
 
-/* Sends a request with one string and receives the answer in *m. An error that xenstore answers is a negative errno. */
+/* Sends a request with one string and receives the answer in *m. Returns 0 or a negative errno, also for an error that
+ * xenstore answers. */
 static int call_store(const Store *s, MessageType type, const char *argument, Message *m) {
         const size_t size = strlen(argument) + 1;
         ssize_t n;
