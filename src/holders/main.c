@@ -45,7 +45,8 @@ _Noreturn static void work(const Sysfs *fs, int socket_fd) {
         }
 }
 
-/* Starts the workers, and a new one for each that was killed. Returns a negative errno when that is not possible. */
+/* Starts the workers, and a new one for each that was killed. Returns a negative errno when a worker cannot be started
+ * or waited for, or has exited by itself. */
 static int serve(const Sysfs *fs, int socket_fd) {
         for (unsigned n = 1;; n++) {
                 pid_t pid = fork();

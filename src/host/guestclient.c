@@ -16,7 +16,7 @@
 #define SYSTEM_URI "qemu:///system"
 #define SOCKETS    "run/libvirt"
 
-#define ANSWER_TIMEOUT_SEC 30U /* for the connection, and for each answer */
+#define ANSWER_TIMEOUT_SEC 30U /* for the first list of a new process, and for the answer to a request */
 #define DELAY_MAX_SEC      256U
 #define RECORDS_MAX        64U /* the most records that one turn of the loop handles */
 
@@ -27,10 +27,10 @@ struct GuestClient {
         GuestsChanged changed;
         void *userdata;
         GuestList list;
-        uint64_t asked, answered; /* numbers of the last request and of the last complete answer */
+        uint64_t asked, answered; /* numbers of the last request, and of the last one that was answered or given up */
         char *unknown;
         unsigned delay;       /* seconds before the process is started again */
-        bool dirty;           /* the list has changed since the last call of changed() */
+        bool dirty;           /* changed() must be called: the list became complete, or has changed since */
         bool expected;        /* guest_client_expect() was called: libvirt must answer in time */
         bool ended;           /* the process was killed or has closed its socket, but has not exited yet */
         bool waits_in_parent; /* run/libvirt is missing, so its parent is watched for it */
@@ -199,7 +199,8 @@ static bool has_socket(const GuestClient *c) {
         return false;
 }
 
-/* Starts the process, if none runs and libvirt's socket exists. */
+/* Starts the process, if none runs and libvirt's socket exists. For another URI than SYSTEM_URI, does not look for the
+ * socket. */
 static void start_process(GuestClient *c) {
         int r;
 
@@ -239,7 +240,7 @@ static int watch(GuestClient *c) {
                          : -ENOMEM;
                 c->waits_in_parent = i > 0;
         }
-        return r == -ENOENT ? 0 : r; /* no run/ either: the next request looks again */
+        return r == -ENOENT ? 0 : r; /* no run/ either: the next guest_client_ask() looks for the socket */
 }
 
 static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata) {
@@ -257,7 +258,7 @@ uint64_t guest_client_ask(GuestClient *c) {
 
         if (!c->child.exit)
                 start_process(c);
-        /* No process runs, or its first list is on its way. */
+        /* The guests are unknown: no process runs, or its first list is on its way. */
         if (c->unknown || wire_send(c->fd, GUEST_RECORD_LIST, NULL, 0) < 0)
                 return 0;
         /* A running timer, that of an earlier request, stays. */

@@ -22,7 +22,7 @@ typedef struct Question {
 #define QUESTION_SIZE(n_nodes, n_ignored)                                                                              \
         (sizeof(Question) + (n_nodes) * sizeof(HolderNode) + (n_ignored) * sizeof(HolderIgnored))
 
-/* An answer. The code of its message is what holder_search() returned. */
+/* An answer. The code of its message is what holder_search_root() returned. */
 typedef struct Answer {
         uint64_t node;
         Holder holder;
@@ -45,8 +45,8 @@ void holders_may_block(void) {
         patience_sec = PATIENT_SEC;
 }
 
-/* Returns true while the question has no answer. A closed connection is no answer but ends the wait: the next question
- * will tell. */
+/* Returns true while the last question of this process has no answer. If the service has closed the connection, the
+ * question is dropped, and the next question will tell whether the service answers. */
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 
@@ -114,7 +114,7 @@ int holder_ask(const Sysfs *fs, const HolderNodes *nodes, Holder *ret, size_t *r
         return m.code;
 }
 
-/* Reads the nodes and units of a question; they point into the message. 0 or a negative errno. */
+/* Reads the nodes and units of a question; they point into the message. Returns 0 or -EBADMSG. */
 static int read_question(const WireMessage *m, HolderNodes *nodes) {
         Question *q = m->data;
 

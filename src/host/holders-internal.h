@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions between the files that find holders: device nodes of a device, and uses by the host without a process. */
+/* Types and functions that the files host/holders*.c share. */
 
 #include "host/holders.h"
 
@@ -9,7 +9,7 @@
 
 /* A part of a device, which has users of its own: a VF or a mediated device. */
 typedef struct HolderPart {
-        size_t device;
+        size_t device; /* index in the queries */
         bool is_vf;
         PciAddress vf;
         char uuid[HOLDER_NODE_NAME_MAX]; /* UUID of a mediated device; "": the part is a VF */
@@ -18,10 +18,11 @@ typedef struct HolderPart {
 #define HOLDER_NO_PART SIZE_MAX
 
 typedef struct HolderNode {
-        char name[HOLDER_NODE_NAME_MAX]; /* path below a dev/: "vfio/12", "nvidia0", "card1" */
+        char name[HOLDER_NODE_NAME_MAX]; /* end of the path: "vfio/12", "nvidia0"; "card1" for dri/card1 */
         size_t device;                   /* index in the queries */
         size_t part;                     /* index in HolderNodes.parts; HOLDER_NO_PART: the device itself */
-        /* true or false. No bool: the values come from a socket, which may send other numbers. */
+        /* has_number: major and minor are known. The flags are no bool: they come from a socket, which may send other
+         * numbers than 0 and 1. */
         uint8_t has_number, is_block;
         uint8_t any_gpu; /* N of /dev/nvidiaN is unknown: any N counts */
         unsigned major, minor;
@@ -40,7 +41,7 @@ typedef struct HolderNodes {
         size_t n_parts;
         HolderIgnored *ignored;
         size_t n_ignored;
-        bool nvidia_was_read, nvidia_is_closed; /* nvidia_is_closed(), which is called once, for the first GPU */
+        bool nvidia_was_read, nvidia_is_closed; /* result of nvidia_is_closed(), if nvidia_was_read */
 } HolderNodes;
 
 void holder_nodes_done(HolderNodes *nodes);
@@ -59,7 +60,8 @@ int holder_found(Holder *ret, const char *remedy, const char *format, ...) _prin
  * is compared. usec: limit of the CPU time in microseconds, such as HOLDER_LOOK_USEC. The limit of the elapsed time is
  * HOLDER_ANSWER_USEC / HOLDER_LOOK_USEC times as long.
  *
- * Returns as holders_find(), without text and remedy in *ret. *ret_node: index of the node that the process has open.
+ * Returns as holders_find(), but sets only device, pid, command, unit and others of *ret. *ret_node: index of the node
+ * that the process has open, if one is found.
  */
 int holder_search(const Sysfs *fs, int proc_fd, const HolderNodes *nodes, bool by_number, uint64_t usec, Holder *ret,
                   size_t *ret_node);

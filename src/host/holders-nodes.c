@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the device nodes of a device by a walk through its sysfs directory, and uses of the host without a process:
+/* Finds the device nodes of a device by a walk through its sysfs directory, and uses by the host without a process:
  * interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a device or driver. */
 
 #include <errno.h>
@@ -76,8 +76,8 @@ static bool is_up(const Sysfs *fs, int net_fd, const char *interface) {
                (flags & IFF_UP_BIT);
 }
 
-/* Returns 1 with the first interface stacked on this one (VLAN, macvlan or bridge), 0 when there is none, or a negative
- * errno. */
+/* Returns 1 with the first interface stacked on this one (such as a VLAN or macvlan), 0 when there is none, or a
+ * negative errno. */
 static int find_upper(int net_fd, const char *interface, char *buf, size_t size) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;
@@ -226,8 +226,7 @@ static int visit_node(Walk *w, int fd, const char *name) {
         return 0;
 }
 
-/* Returns true when the walk need not enter the directory: it has no nodes, or is another PCI function with its own
- * walk. */
+/* Returns true when the walk need not enter the directory: it has no nodes, or belongs to another PCI function. */
 static bool is_skipped(const char *name) {
         static const char *const skipped[] = { "power", "statistics", "queues", "msi_irqs", "slaves" };
         PciAddress address;
@@ -249,7 +248,8 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Checks a directory net or holders for use by the host. In a part such use does not count: it ends with the part. */
+/* Checks a directory called "net" or "holders" for use by the host. In a part such use does not count: it ends with the
+ * part. Nor does it count with only_parts. */
 static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
@@ -262,7 +262,8 @@ static int check_use(Walk *w, int fd, const char *name, const char *above, char 
         return 0;
 }
 
-/* Enters a mediated device as a part. Below a PCI function only mediated devices have a link iommu_group. */
+/* If the directory is a mediated device, enters it as a part and adds its VFIO group. Below a PCI function only
+ * mediated devices have a link iommu_group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];
@@ -373,7 +374,7 @@ static bool is_drm_node(const HolderNode *node) {
         return false;
 }
 
-/* Removes the DRM nodes of the device itself from index first on: by the modules' reference counts, none is open. */
+/* Removes the DRM nodes of the device itself from index `first` on: by the modules' reference counts, none is open. */
 static void drop_drm_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
         size_t n = first;
@@ -384,7 +385,8 @@ static void drop_drm_nodes(Walk *w, size_t first) {
         nodes->n = n;
 }
 
-/* Completes the nodes of a GPU of NVIDIA's driver. first: index of the GPU's first node. */
+/* Adds the node of NVIDIA's driver to those of a GPU. If no process has any GPU of the driver open, removes the GPU's
+ * DRM nodes instead. first: index of the GPU's first node. */
 static int find_nvidia_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
 
@@ -417,7 +419,7 @@ static int find_vfio_cdevs(Walk *w, PciAddress address) {
         int r;
 
         if (fd == -ENOENT)
-                return 0; /* the device has no VFIO driver, or the kernel no such nodes */
+                return 0; /* the device has no VFIO driver, or the kernel has no such nodes */
         r = fd < 0 ? fd : list_dir_at(fd, ".", VFIO_DEVS_MAX, &names, &n);
         if (r < 0)
                 return r;

@@ -19,14 +19,15 @@
 /* Bytes of proc/PID/cgroup that are read. */
 #define CGROUPS_MAX 8192U
 
-/* Look at the clocks once for so many descriptors: the clock of CPU time costs a system call. */
+/* The clocks are read once for this many descriptors, because reading the CPU time takes a system call. */
 #define LOOK_AT_CLOCKS 16U
 
 /* Length of a container ID, in full and as users see it. */
 #define CONTAINER_ID_LENGTH 64U
 #define CONTAINER_ID_SHOWN  12
 
-/* How container engines name control groups: PREFIX, ID and ".scope"; or just the ID, in the top group PREFIX. */
+/* How container engines name control groups: PREFIX and ID, or just the ID somewhere below the top group PREFIX.
+ * ".scope" may follow the ID. */
 static const struct {
         const char *prefix, *name;
 } containers[] = {
@@ -43,7 +44,8 @@ static bool is_container_id(const char *s) {
         return s[CONTAINER_ID_LENGTH] == '\0' || streq(s + CONTAINER_ID_LENGTH, ".scope");
 }
 
-/* Names the container if the control group component is one. first: the topmost group. False: it is none. */
+/* Returns true if `component`, a component of the path of a control group, names a container, and writes the name of
+ * the container to buf. first: the first component of the path. */
 static bool find_container(const char *first, const char *component, char *buf, size_t size) {
         for (size_t i = 0; i < ELEMENTSOF(containers); i++) {
                 const char *prefix = containers[i].prefix;
@@ -59,7 +61,8 @@ static bool find_container(const char *first, const char *component, char *buf, 
         return false;
 }
 
-/* Returns true when the group's name is a valid unit name. Groups below a unit with delegation may have any name. */
+/* Returns true when the group's name is a valid name of a service or scope. Groups below a unit with delegation may
+ * have any name. */
 static bool is_unit(const char *component) {
         static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789:-_.\\@";
         const char *dot = strrchr(component, '.');
@@ -68,7 +71,8 @@ static bool is_unit(const char *component) {
                strspn(component, allowed) == strlen(component);
 }
 
-/* Names the container of a control group; without one, its innermost unit. */
+/* Writes the name of the container of a control group to buf; without a container, the name of the innermost unit, with
+ * " of user@UID.service" for a unit of a user. Leaves buf unchanged if there is no unit either. */
 static void name_group(char *path, char *buf, size_t size) {
         const char *first = NULL, *unit = NULL, *user = NULL;
         char *component;
@@ -119,8 +123,8 @@ void holder_unit_of_process(int pid, char *buf, size_t size) {
 typedef struct Search {
         const Sysfs *fs;
         const HolderNodes *nodes;
-        const char
-                *unit; /* unit of the process, set when it is searched again: skip nodes whose query ignores the unit */
+        const char *unit; /* nodes whose query ignores this unit are skipped. Set while a process of the unit is
+                             searched again */
         bool by_number;
         bool counts;        /* the size of PID/fd is the number of descriptors */
         unsigned long seen; /* descriptors that were looked at */
@@ -137,7 +141,9 @@ static bool is_gpu_name(const char *name) {
                parse_unsigned(name + strlen("nvidia"), NVIDIA_MINOR_LAST, &n) == 0;
 }
 
-/* Returns true when target ends with "/dev/" and the name of the node: what precedes depends on the process's root. */
+/* Returns true when `target`, a path with "/dev/" in it, ends with a slash and the name of the node or, if
+ * node->any_gpu is set, of any GPU. What precedes the name may be the directory of another root, and a directory of
+ * /dev such as dri. */
 static bool has_name(const HolderNode *node, const char *target, size_t length) {
         size_t n = strlen(node->name);
 
@@ -161,7 +167,8 @@ static bool is_ignored(const Search *s, const HolderNode *node, const char *unit
         return false;
 }
 
-/* Returns true when the node is searched for: after the first holder, only nodes of its device are. */
+/* Returns true when the node is searched for. After the first holder, only nodes of its device are, and while a process
+ * is searched again, only nodes whose query does not ignore its unit. */
 static bool is_wanted(const Search *s, const HolderNode *node) {
         return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
 }
@@ -233,7 +240,7 @@ static int listing_next(Listing *l, const char **ret) {
 }
 
 /* Returns 1 with *ret when a descriptor in the directory fd refers to a node, 0 when none does, or a negative errno
- * when a descriptor is unreadable. */
+ * when a descriptor is unreadable; -ETIMEDOUT when the time for the search is over. */
 static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
         Listing listing = { .fd = fd };
         const char *name = "";
@@ -302,8 +309,8 @@ static int search_threads(Search *s, int proc_fd, const char *pid, const HolderN
         return r == 0 || is_gone(-r) ? error : r;
 }
 
-/* Returns whether the process has no descriptors. Linux 6.2 shows their number as the size of the directory. Most
- * processes of a large node are kernel threads, which have none. */
+/* Returns true when the process surely has no descriptors. Since Linux 6.2 the size of the directory at path, PID/fd,
+ * is their number. Most processes of a large node are kernel threads, which have none. */
 static bool has_no_descriptors(const Search *s, int proc_fd, const char *path) {
         struct stat st;
 
@@ -338,7 +345,8 @@ static void fill_holder(const Sysfs *fs, int proc_fd, const char *pid, Holder *h
         read_unit(fs, proc_fd, pid, h->unit);
 }
 
-/* Searches a process again, for nodes whose query does not ignore its unit: it may have nodes of several. */
+/* If the query of the node *ret ignores the process's unit, searches the process again for a node whose query does not:
+ * the process may have nodes of several devices open. Returns as search_process(). */
 static int search_not_ignored(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         char unit[HOLDER_UNIT_MAX];
         int r = 1;

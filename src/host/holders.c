@@ -115,7 +115,7 @@ static int describe_guest(const XenGuestDevice *g, Holder *h) {
         return holder_found(h, "Stop the guest first.", "domain %u of Xen (%s)", g->domain, g->name);
 }
 
-/* Finds a guest of Xen that has one of the devices or of their VFs. */
+/* Finds a guest of Xen that has, or may have, one of the devices or one of their VFs. */
 static int find_xen_guest(const Sysfs *fs, const HolderNodes *nodes, const HolderQuery *queries, size_t n,
                           Holder *ret) {
         _cleanup_(xen_guests_done) XenGuests guests = { 0 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Holds the state of a machine. Inventory, locality and policy are replaced together: they refer to each other. */
+/* Holds the state of a machine. A new inventory is entered together with a new locality and policy, which refer to
+ * it. */
 
 #include "host/hoststate.h"
 
@@ -26,7 +27,8 @@ void host_state_done(HostState *s) {
         free(s->libvirt.reason);
 }
 
-/* Replaces the policy. Drops what was derived from the former one. */
+/* Replaces the policy and the options of mlx4_core, and drops the identities, which were derived from the former
+ * policy. */
 static void take_policy(HostState *s, Policy *policy) {
         policy_free(s->policy);
         s->policy = policy;
@@ -80,7 +82,7 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
         assert(policy->config == config && policy->inventory == s->inventory);
-        /* Out of memory: clients are not told which devices were withdrawn. */
+        /* Out of memory: forget all withdrawn devices, so clients are not told of them. */
         if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
                 withdrawn_done(&s->withdrawn);
         take_policy(s, policy);

@@ -48,7 +48,7 @@ int job_locks_open(const char *state_dir) {
         return fd < 0 ? -errno : fd;
 }
 
-/* Writes the text of a lock file from its start. Returns its size, or a negative errno. */
+/* Writes the text of a lock file from its start. Returns the size of the text, or a negative errno. */
 static int write_text(int fd, const char *job, const PciAddress *devices, const unsigned *chains, size_t n) {
         _cleanup_free_ char *text = NULL;
         size_t size = 0;
@@ -123,14 +123,16 @@ static bool is_held_whole(const JobLock *l) {
         return false;
 }
 
-/* Returns true when a process holds the lock of a chain: one of n from first on; n = 0: any from first on. */
+/* Returns true when a process holds the lock of one of the n chains from `first` on, or the locks cannot be read. If n
+ * is 0, any chain from `first` on counts. */
 static bool is_held(const JobLock *l, unsigned first, unsigned n) {
         struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = first, .l_len = n };
 
         return fcntl(l->fd, F_OFD_GETLK, &lock) < 0 || lock.l_type != F_UNLCK;
 }
 
-/* The whole job first: a process locks its chain before it drops the lock of the job. */
+/* Checks the lock of the whole job before those of the chains: a process locks its chain before it drops the lock of
+ * the job. */
 bool job_lock_is_free(int dir_fd, JobLock *l) {
         if (l->fd >= 0 && (is_held_whole(l) || is_held(l, 0, 0)))
                 return false;
@@ -158,7 +160,8 @@ size_t job_lock_split(JobLock *l) {
         return n;
 }
 
-/* Parses the lines of a lock file. Skips those that do not begin with a PCI address. */
+/* Parses a lock file: the name of the job, and a line for each device. Skips further lines that do not begin with a PCI
+ * address. */
 static int parse_lock_file(JobLock *l, char *text) {
         char *rest = text, *line = strsep(&rest, "\n");
         int r = string_copy(&l->job, line);

@@ -13,5 +13,5 @@ typedef struct LibrarySymbol {
 } LibrarySymbol;
 
 /* Opens the library and sets the pointers. The caller closes it with dlclose(). Returns NULL when the library is
- * missing or lacks a function. */
+ * missing or lacks a function that is not optional. */
 void *library_open(const char *name, const LibrarySymbol *symbols, size_t n);

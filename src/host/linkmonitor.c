@@ -23,7 +23,7 @@ int link_monitor_open(void) {
         return TAKE_FD(fd);
 }
 
-/* Finds the interface's name in a message. False: it is no link notification with a name. */
+/* Finds the interface's name in a message. Returns false unless the message is an RTM_NEWLINK with a name. */
 static bool parse_name(const struct nlmsghdr *header, size_t size, char name[static IF_NAMESIZE]) {
         const struct rtattr *a;
         int left; /* signed, because RTA_NEXT() also subtracts padding, which the last attribute may lack */

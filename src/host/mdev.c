@@ -16,7 +16,7 @@
 #define TYPES      "mdev_supported_types"
 #define TYPES_MAX  256U
 #define TYPE_MAX   64U         /* longest name of a type's directory, with its NUL */
-#define NUMBER_MAX 0x3fffffffU /* largest number of NVIDIA's types. Digests of names are larger */
+#define NUMBER_MAX 0x3fffffffU /* largest number in a name that becomes its id. Digests of names are larger */
 
 /* Sets *ret to the id of a type: the number at the end of its name or, without one, as in GVT-g, a digest above all
  * numbers. */
@@ -45,13 +45,13 @@ static int append_type(const Sysfs *fs, int types_fd, const char *directory, con
         (void) snprintf(path, sizeof(path), "%s/available_instances", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0 || parse_unsigned(text, UINT_MAX, &available) < 0)
                 return 0;
-        /* The name of the directory stands for a name that could not be read, which is tried again. */
+        /* In `known`, the name of the directory stands for a name that could not be read. Read such a name again. */
         if (vgpu_types_find_id(known, id, &type) && strncmp(type.name, directory, type.length) != 0)
                 return string_append(types, "", "%u %u %s : %.*s\n", id, (unsigned) available, directory,
                                      (int) type.length, type.name);
         (void) snprintf(path, sizeof(path), "%s/name", directory);
         if (sysfs_read_at(fs, types_fd, path, text, sizeof(text)) < 0)
-                (void) stpcpy(text, directory); /* the attribute name is optional */
+                (void) stpcpy(text, directory); /* the file "name" is optional */
         return string_append(types, "", "%u %u %s : %s\n", id, (unsigned) available, directory, text);
 }
 
@@ -152,7 +152,7 @@ static int remove_mdev(const Sysfs *fs, PciAddress vf, unsigned type, const char
 #define VGPU_TYPE "nvidia/current_vgpu_type"
 #define ID_MAX    16U /* bytes of a type's id as text, with its NUL */
 
-/* Changes current_vgpu_type of the VF from one id to another; 0: no vGPU. Returns as vgpu_set(). */
+/* Changes current_vgpu_type of the VF from one id to another; id 0: no vGPU. Returns as vgpu_set(). */
 static int set_current_type(const Sysfs *fs, PciAddress vf, unsigned from, unsigned to) {
         char now[SYSFS_ATTRIBUTE_MAX], before[ID_MAX], wanted[ID_MAX];
         int r = sysfs_read(fs, PCI_PATH(vf, VGPU_TYPE), now, sizeof(now));

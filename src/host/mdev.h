@@ -5,25 +5,28 @@
  * The vGPU of a VF, by nvidia/current_vgpu_type or as a mediated device.
  *
  * Mediated devices as vGPUs: their driver lists types in mdev_supported_types/ of the parent, a VF or a GPU without VFs
- * (kernel Documentation/ABI/testing/sysfs-bus-vfio-mdev). The directory of a type is named by the driver and, in
- * NVIDIA's driver, a number: nvidia-558. That number is the id of the type. GVT-g has names such as i915-GVTg_V5_4:
- * their id is a digest of the name. The address of a slot (model/mdev-slots.h) stands for its GPU.
+ * (kernel Documentation/ABI/testing/sysfs-bus-vfio-mdev). The name of a type's directory begins with the name of the
+ * driver. With NVIDIA's driver a number follows, as in nvidia-558, which is the id of the type. GVT-g has names such as
+ * i915-GVTg_V5_4: the id of such a type is a digest of the name. Where a function takes the address of a VF, that of a
+ * slot (model/mdev-slots.h) stands for its GPU.
  */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"
 
 /* Lists the types of the parent at dir_fd in the format of model/vgpu.h, "" for none. known: an earlier list of the
- * parent, or NULL; the names that it has are not read again. Returns 0 or a negative errno. */
+ * parent, or NULL; the names that it has are not read again. Frees the former *ret, and the caller frees the new one.
+ * Returns 0 or a negative errno, which leaves *ret unchanged. */
 int mdev_read_types(const Sysfs *fs, int dir_fd, const char *known, char **ret);
 /* Reads the type id of the mediated device of the parent at dir_fd. Returns 0; -ENOENT when there is no such device;
  * -EBADMSG when the name of its type has no '-', has a space, or is too long; or another negative errno. */
 int mdev_read_type(int dir_fd, const char *uuid, unsigned *ret);
 
 /*
- * Creates or removes a vGPU of the type with this id: as the mediated device with the UUID mdev, or with NULL as the
- * vGPU of a VF. Returns 1 after a change, 0 when nothing was to do, or a negative errno: -EBUSY when the VF has a vGPU
- * of another type, -EEXIST when the mediated device is of another type, -EIO when the driver accepts the write without
- * effect, -EPERM when it does not remove the mediated device because a process has it open.
+ * Creates a vGPU of the type with this id or, if not wanted, removes it: as the mediated device with the UUID `mdev`,
+ * or if that is NULL, by current_vgpu_type of the VF. Returns 1 after a change, 0 when nothing was to do, or a negative
+ * errno: -EBUSY when the VF has a vGPU of another type, -EEXIST when the mediated device is of another type, -ENOENT
+ * when the type does not exist, -EIO when the driver accepts the write without effect, -EPERM when it does not remove
+ * the mediated device because a process has it open.
  */
 int vgpu_set(const Sysfs *fs, PciAddress vf, unsigned type, const char *mdev, bool wanted);

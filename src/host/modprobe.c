@@ -30,8 +30,8 @@ int modprobe_path(const Sysfs *fs, const char *directory, char **ret) {
                          : string_replace(ret, "%s/" DIRECTORY "/" MODPROBE_FRAGMENT, sysfs_root(fs));
 }
 
-/* Reads the fragment; *ret is NULL when there is none. -EEXIST: the daemon did not write the file, or it is no regular
- * file but, for example, a link to /dev/null that masks the name. */
+/* Reads the fragment; *ret is NULL when there is none. -EEXIST: the daemon did not write the file, or the file is too
+ * long, or it is no regular file but, for example, a link to /dev/null that masks the name. */
 static int read_fragment(int dir_fd, char **ret) {
         _cleanup_close_ int fd =
                 openat(dir_fd, MODPROBE_FRAGMENT, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
@@ -52,8 +52,8 @@ static int read_fragment(int dir_fd, char **ret) {
         return 0;
 }
 
-/* Returns true when the text has only comments and options of mlx4_core. Other commands of modprobe.d(5), "install" and
- * "remove", would run a program as root. */
+/* Returns true when the text has only comments and options of mlx4_core. Some other commands of modprobe.d(5), such as
+ * "install" and "remove", would run a program as root. */
 static bool has_only_options(const char *text) {
         while (*text) {
                 size_t n = strcspn(text, "\n"), prefix = strlen(OPTIONS);
@@ -83,7 +83,7 @@ int modprobe_set(int dir_fd, const char *text) {
                 return r;
         if (text && !has_only_options(text))
                 return -EINVAL;
-        /* All users may read it, like other files in modprobe.d: any user may run "modprobe --showconfig". */
+        /* All users may read the fragment, like other files in modprobe.d: any user may run "modprobe --showconfig". */
         r = text ? write_file_atomic_mode_at(dir_fd, MODPROBE_FRAGMENT, 0644, text, strlen(text))
                  : remove_file_at(dir_fd, MODPROBE_FRAGMENT);
         return r < 0 ? r : 1;

@@ -73,8 +73,7 @@ int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct
         while (r >= 0 && !x.done) {
                 x.understood = false;
                 r = nl_recvmsgs_default(sk);
-                /* No message was understood, as when one is cut off: without this the next receive would block for
-                 * ever. */
+                /* No message was understood, as when one is cut off. The next receive would block for ever. */
                 if (r >= 0 && !x.understood)
                         return -EPROTO;
         }

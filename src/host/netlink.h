@@ -18,10 +18,10 @@ DEFINE_CLEANUP(struct nl_msg *, nlmsg_free)
 int netlink_open(int protocol, struct nl_sock **ret);
 
 /*
- * Sends request and receives messages until the kernel acknowledges the request. answer() is called for each message;
- * its value for the last message is the result. answer may be NULL when no message is expected besides the
- * acknowledgement; the result is then 0. Otherwise returns the kernel's errno, -ENOMEM, or -EPROTO when the reply
- * cannot be parsed.
+ * Sends request and receives messages until the kernel acknowledges the request. answer() is called for each message
+ * before the acknowledgement. Returns the value of answer() for the last of them; 0 if answer is NULL, for a request
+ * that is only acknowledged. If the kernel refuses the request, returns its negative errno. Returns -EPROTO when the
+ * reply cannot be parsed, has no message for answer(), or libnl fails; -ENOMEM.
  */
 int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct nlmsghdr *header, void *userdata),
                 void *userdata);

@@ -19,7 +19,7 @@
 
 #define MEM_TOTAL "MemTotal:"
 #define MEM_FREE  "MemFree:"
-#define N_EXACT   2 /* the number of keys above; later ones are of memory that the kernel can reclaim */
+#define N_EXACT   2 /* the two keys above come first; the others are of memory that the kernel can reclaim */
 
 const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL
@@ -51,8 +51,8 @@ static int parse_amount(const char *text, const char *key, uint64_t *ret) {
         return parse_kib(at + strspn(at, " "), ret, &end);
 }
 
-/* Sets what the kernel can allocate: free pages, and page cache and slabs that it can reclaim. Without MemFree, as in
- * some recordings, sets nothing. */
+/* Sets `available` to what the kernel can allocate: free pages, and page cache and slabs that it can reclaim. Without
+ * MemFree, as in some recordings, available_known is false and `available` is too small. */
 static void parse_available(const char *text, NumaNode *node) {
         uint64_t amount;
 
@@ -118,7 +118,7 @@ int numa_read_pools(const Sysfs *fs, Inventory *inv, const char *dir, NumaNode *
         int r;
 
         if (fd == -ENOENT)
-                return 0; /* the node has no memory, or the kernel no hugepages */
+                return 0; /* the node has no memory, or the kernel has no hugepages */
         r = fd < 0 ? fd : list_dir_at(fd, ".", HUGEPAGES_MAX, &names, &n);
         if (r == -ENOMEM)
                 return r;

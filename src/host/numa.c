@@ -71,7 +71,7 @@ static void remove_offline(const Sysfs *fs, int fd, CpuSet *cpus) {
         }
 }
 
-/* Adds the CPUs of all nodes to *ret; the kernel lists only online ones. 0 or a negative errno. */
+/* Adds the CPUs of all online nodes to *ret. A node lists only its online CPUs. Returns as numa_online_nodes(). */
 static int cpus_of_nodes(const Sysfs *fs, CpuSet *ret) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_RDONLY | O_DIRECTORY);
         CpuSet nodes;
@@ -120,8 +120,8 @@ static int read_list(const Sysfs *fs, Inventory *inv, const char *path, CpuSet *
         return 0;
 }
 
-/* Reads the online CPUs or nodes. On a failure *ret is empty and inv gets a note. what is "CPU" or "NUMA node", for the
- * note. Returns 0 or -ENOMEM. */
+/* Reads the online CPUs or nodes. On a failure *ret is empty and inv gets a note. inv also gets a note when the
+ * kernel's list is missing. `what` is "CPU" or "NUMA node", for the note. Returns 0 or -ENOMEM. */
 static int read_online(const Sysfs *fs, Inventory *inv, const char *what, int (*read)(const Sysfs *fs, CpuSet *ret),
                        CpuSet *ret) {
         int r;
@@ -191,7 +191,7 @@ static int add_numa_node(Inventory *inv, int id) {
         return 0;
 }
 
-/* For a kernel without NUMA: adds node 0, which is the whole machine. */
+/* For a kernel without NUMA: fills in node 0, which is the whole machine. */
 static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *online) {
         NumaNode *node = inv->nodes;
         int r;
@@ -226,7 +226,7 @@ static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         return 0;
 }
 
-/* Reads which CPUs share a core, die or cache with the CPU id, which is one of them. */
+/* Reads which CPUs share a core, die or cache with CPU number `id`. -EINVAL: that CPU is not among them. */
 static int read_sharers(const Sysfs *fs, int cpu_fd, unsigned id, const char *file, CpuSet *ret) {
         char path[64];
         int r;
@@ -284,8 +284,9 @@ static int note_unreadable(Inventory *inv, const UnreadableCpus *l) {
                                   AND_MORE(l->n - 1), strerror(-l->error));
 }
 
-/* Sets the core of the first CPU in left and of its thread siblings, and removes them from left. One file per core is
- * enough, because all threads of a core list the same siblings. */
+/* Sets the core of the first CPU in `left` and of its thread siblings, and removes them from `left`. One file per core
+ * is enough, because all threads of a core list the same siblings. If the file is unreadable, removes only the first
+ * CPU, which then counts as a core, and adds it to `unreadable`. */
 static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left,
                       UnreadableCpus *unreadable) {
         int id = cpuset_next(left, 0), core, r;
@@ -308,8 +309,8 @@ static void read_core(const Sysfs *fs, Inventory *inv, int cpu_fd, const CpuSet 
 }
 
 /*
- * Sets the die of the first CPU in left and of the CPUs on that die with the same L3 cache, and removes them from left.
- * On AMD, each core complex of a die has an L3 cache. Linux before 5.3 lacks the file of the die.
+ * Sets the die of the first CPU in `left` and of the CPUs on that die with the same L3 cache, and removes them from
+ * `left`. On AMD, each core complex of a die has an L3 cache. Linux before 5.3 lacks the file of the die.
  */
 static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const CpuSet *online, CpuSet *left) {
         unsigned id = (unsigned) cpuset_next(left, 0);
@@ -331,7 +332,7 @@ static int read_die(const Sysfs *fs, const Inventory *inv, int cpu_fd, const Cpu
         return 0;
 }
 
-/* Reads the kinds of cores. On hybrid CPUs, the PMU of each kind lists its CPUs. */
+/* Reads the kinds of cores. On hybrid CPUs, the PMU of each kind of core lists the CPUs of this kind. */
 static void read_kinds(const Sysfs *fs, Inventory *inv) {
         static const char *const files[_CORE_KIND_MAX] = {
                 [CORE_EFFICIENT] = "sys/devices/cpu_atom/cpus",
@@ -468,7 +469,7 @@ static int copy_distances(const Inventory *from, Inventory *to) {
         return 0;
 }
 
-/* Moves the nodes and CPUs of now to inv. Keeps the array inv->nodes, into which callers may have pointers. */
+/* Moves the nodes and CPUs of `now` to inv. Keeps the array inv->nodes, into which callers may have pointers. */
 static void update_inventory(Inventory *inv, Inventory *now) {
         if (inv->n_nodes > 0)
                 memcpy(inv->nodes, now->nodes, inv->n_nodes * sizeof(*inv->nodes));
@@ -479,7 +480,7 @@ static void update_inventory(Inventory *inv, Inventory *now) {
 }
 
 int numa_refresh(const Sysfs *fs, Inventory *inv) {
-        /* Drop the notes of now: the scan has put the same into inv. */
+        /* Drop the notes of `now`: the scan has put the same notes into inv. */
         _cleanup_(cleanup_inventory_free) Inventory *now = inventory_new();
         CpuSet online;
         bool single;

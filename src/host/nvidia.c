@@ -12,7 +12,7 @@
 
 #define MODULES_MAX 1024U
 
-/* Finds the line "Device Minor: \t 3" in the file information. */
+/* Finds the line "Device Minor: \t 3" in the GPU's file "information". */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
         char path[128], text[SYSFS_ATTRIBUTE_MAX];
         const char *at = NULL;
@@ -52,8 +52,8 @@ static int count_dependent_modules(const Sysfs *fs, const char *module, size_t *
         return fd < 0 ? fd : list_dir_at(fd, ".", MODULES_MAX, &names, ret);
 }
 
-/* Returns true when only dependent modules have references to the module. Counts those before and after: modules may be
- * loaded or removed meanwhile. */
+/* Returns true when only dependent modules have references to the module. Counts these modules before and after it
+ * reads the reference count, because modules may be loaded or removed meanwhile. */
 static bool module_is_unused(const Sysfs *fs, const char *module) {
         char path[64], text[32];
         size_t before, after;
@@ -117,7 +117,7 @@ void nvidia_read_memories(const Sysfs *fs, Inventory *inv) {
         }
 }
 
-/* Returns kernel_names without the name "nvidiaN" at its start. */
+/* Returns kernel_names without the name "nvidiaN" at its start. NULL: no other name is left. */
 static const char *other_names(const char *names) {
         unsigned minor;
         int n = 0;

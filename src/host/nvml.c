@@ -50,7 +50,7 @@ typedef struct Nvml {
         int (*init)(void);
         int (*shutdown)(void);
         int (*find)(const char *bus_id, void **ret);
-        /* NULL if the library lacks it */
+        /* each of these is NULL if the library lacks it */
         int (*module)(void *device, unsigned *ret);
         int (*persistence)(void *device, unsigned *ret);
         int (*set_persistence)(void *device, unsigned mode);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Reads the header type, ACS and ATS from config space and device names from pci.ids, with libpci. */
+/* Reads the header type, ACS and ATS from config space with libpci, and device names from pci.ids. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -105,8 +105,8 @@ typedef struct ReadCall {
 
 /*
  * Reads the first 256 bytes and the header of the first extended capability in one system call; libpci would make one
- * call per register. All 4096 bytes are not read because they take real hardware a millisecond. Returns the number of
- * bytes read: 260, 256, 64 or 0.
+ * call per register. Does not read all 4096 bytes, because this takes real hardware a millisecond. Returns the number
+ * of bytes read: 260, 256, 64 or 0.
  */
 static int read_config(struct pci_dev *dev, uint8_t *config) {
         static const int sizes[] = { CONFIG_EXTENDED_SIZE, CONFIG_PCI_SIZE, CONFIG_HEADER_SIZE };
@@ -257,6 +257,6 @@ static int call_name(void *data) {
 int pciconf_name_devices(PciConf *conf, Inventory *inv) {
         int r = pciids_name_devices(conf->access->id_file_name, inv);
 
-        /* A compressed file: libpci can read it. */
+        /* pci.ids is compressed. libpci can read it. */
         return r == -EBADMSG ? guarded(call_name, &(NameCall) { conf->access, inv }) : r;
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Facts of PCI functions from config space, and their names from pci.ids, read with libpci. Only pciconf.c includes
+ * Reads facts of PCI functions from config space with libpci, and their names from pci.ids. Only pciconf.c includes
  * libpci's headers. Not reentrant: no two calls may run at the same time.
  */
 
@@ -25,8 +25,9 @@ typedef struct PciConfFacts {
         PciAts ats;          /* PCI_ATS_UNKNOWN for a bridge, and when capabilities cannot be read */
 } PciConfFacts;
 
-/* Returns -EIO when the first 64 bytes of config space cannot be read. */
+/* Returns 0, or -EIO when the first 64 bytes of config space cannot be read or libpci reported an error. */
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret);
 
-/* Sets the name of each device that pci.ids has: "NVIDIA Corporation GK110GL [Tesla K20m]". */
+/* Sets name and vf_name of each device without a name as pciids_name_devices() does: "NVIDIA Corporation GK110GL [Tesla
+ * K20m]". Lets libpci read a compressed pci.ids; -EIO: libpci reported an error. */
 int pciconf_name_devices(PciConf *conf, Inventory *inv);

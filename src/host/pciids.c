@@ -58,7 +58,7 @@ static uint32_t make_id(uint16_t vendor, uint16_t device) {
         return (uint32_t) vendor << 16 | device;
 }
 
-/* Adds an id whose name is wanted, unless it was added last, as with VFs of one PF. */
+/* Adds an id whose name is wanted, unless the list ends with the same id, as with VFs of one PF. */
 static void add_wanted(NameList *l, uint32_t id) {
         if (l->n == 0 || l->names[l->n - 1].id != id)
                 l->names[l->n++].id = id;
@@ -118,7 +118,8 @@ static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
         return end == line + digits && (*end == ' ' || *end == '\t');
 }
 
-/* Takes the name behind an id, and prepends vendor, which may be "". The first entry of an id counts. Modifies text. */
+/* Takes the name behind an id, and prepends `vendor`, which may be "". The first entry of an id counts. Modifies
+ * text. */
 static int take_name(Name *wanted, const char *vendor, char *text) {
         char *name = text + strspn(text, " \t"), *end = name + strcspn(name, "\r");
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads names of PCI functions from the text file pci.ids. Its own head describes the format. */
+/* Reads names of PCI functions from the text file pci.ids. The head of that file describes the format. */
 
 #include "model/inventory.h"
 

@@ -16,7 +16,7 @@
 #include "util/strings.h"
 #include "virtprogram.h"
 
-/* Waits for the process, and kills it when the time is over. True: it ended by itself. */
+/* Waits for the process, and kills it when the time is over. Returns true if it ended by itself in time. */
 static bool wait_for_process(pid_t pid, unsigned seconds, siginfo_t *ret) {
         _cleanup_close_ int process = pidfd_open(pid, 0);
         struct pollfd p = { .fd = process, .events = POLLIN };

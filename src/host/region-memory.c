@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Allocates the memory of a shared memory region on its NUMA node, checks the node of each page, and clears the memory.
- */
+/* Allocates the memory of a shared memory region on its NUMA node, checks the node of each page, and frees the
+ * memory. */
 
 #include "region-memory.h"
 
@@ -35,7 +35,8 @@ static int map_region(int fd, const Region *r, Mapping *ret) {
         return 0;
 }
 
-/* Sets the memory policy for pages that are allocated later: of the file, or for a hugetlbfs of the mapping. */
+/* Sets the memory policy for pages that are allocated later. The policy belongs to the file, or in a hugetlbfs to the
+ * mapping. */
 static int bind_to_node(const Mapping *m, int node) {
         struct bitmask *nodes;
         long r;
@@ -58,9 +59,10 @@ static int bind_to_node(const Mapping *m, int node) {
 }
 
 /*
- * Checks that n pages are on node. move_pages() reports only mapped pages. madvise() maps them: a member of the group
- * may shorten the file at any moment, and a read beyond the end of the file would raise SIGBUS. On success pages and n
- * hold the pages whose node is still unknown.
+ * Checks that the *n pages, `stride` bytes apart, are on `node`. move_pages() reports only mapped pages. madvise() maps
+ * them: a member of the group may shorten the file at any moment, and a read beyond the end of the file would raise
+ * SIGBUS. On success `pages` and *n hold the pages whose node is still unknown. -EEXIST: the file was shortened.
+ * -ENOSYS: the kernel has no MADV_POPULATE_READ. -EXDEV: a page is on another node.
  */
 static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         int where[PAGES_AT_ONCE];
@@ -79,7 +81,7 @@ static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {
         return 0;
 }
 
-/* Checks that n pages, stride bytes apart, are on node. The kernel may migrate or merge a page after it was mapped.
+/* Checks that n pages, `stride` bytes apart, are on `node`. The kernel may migrate or merge a page after it was mapped.
  * Such a page is mapped and checked again. */
 static int check_pages(char *at, size_t stride, size_t n, int node) {
         void *pages[PAGES_AT_ONCE];
@@ -119,7 +121,7 @@ static void set_oom_score(const char *score) {
 /*
  * Makes the OOM killer prefer this process over guests while the region's memory is allocated. The caller restores the
  * score from ret_before afterwards, because the job must not be killed while it changes devices. ret_before is "" if
- * the score was not changed.
+ * the score could not be read; the score is then unchanged.
  */
 static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
         _cleanup_close_ int fd = open(OOM_SCORE, O_RDONLY | O_CLOEXEC);
@@ -131,8 +133,8 @@ static void raise_oom_score(char ret_before[static OOM_SCORE_MAX]) {
 }
 
 /*
- * Allocates the pages from offset at. Does not write to them, because a write raises SIGBUS when memory is short.
- * Allocates hugepages through the mapping, because in a hugetlbfs the memory policy belongs to the mapping.
+ * Allocates `size` bytes of pages from offset `at`. Does not write to them, because a write raises SIGBUS when memory
+ * is short. Allocates hugepages through the mapping, because in a hugetlbfs the memory policy belongs to the mapping.
  */
 static int allocate_pages(const Mapping *m, int fd, const Region *r, uint64_t at, uint64_t size) {
         if (r->page_size == 0)

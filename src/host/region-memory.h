@@ -12,7 +12,8 @@
 #include "ledger/region.h"
 
 /* Allocates all pages and checks the node of each. Existing contents are kept. -EXDEV: a page is on another node.
- * -EBUSY: the node of a page cannot be determined. -EEXIST: the file was shortened during the call. */
+ * -EBUSY: the node of a page cannot be determined. -EEXIST: the file was shortened during the call. Otherwise 0 or
+ * another negative errno. */
 int region_populate(int fd, const Region *r);
 /* Frees all pages of the file. The file keeps its size, and its mappings read zeros. */
 int region_clear(int fd);

@@ -48,7 +48,8 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Finds a hugetlbfs with this page size in dev/hugepages*: the daemon's sandbox lets it write below dev alone. */
+/* Finds a hugetlbfs with this page size in dev/hugepages*. Below dev, the daemon's sandbox leaves only dev/shm and the
+ * usual directories of this name writable. Writes the absolute path to `path`. -ENODEV: there is none. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -98,7 +99,7 @@ static bool is_of_root_or_own(const struct stat *s) {
 
 /* What a file with the region's name is. */
 typedef struct FileState {
-        bool intact;   /* the daemon created it, and no user has changed it; after a crash it may still be empty */
+        bool intact;   /* the daemon created it, and no user has resized or linked it; it may be empty after a crash */
         bool altered;  /* the daemon created it, but a member of the group resized or linked it */
         bool complete; /* has the region's size, memory and mode */
 } FileState;
@@ -114,7 +115,8 @@ static FileState check_file(const struct stat *s, const Region *r) {
         };
 }
 
-/* Opens the file with the region's name, whatever its state. -EEXIST: the daemon did not create it. */
+/* Opens the file with the region's name if it is intact or altered. -ENOENT: there is no such file. -EEXIST: the file
+ * is neither, so the daemon did not create it for this region. */
 static int open_found(int dir, const Region *r, FileState *ret) {
         char name[REGION_FILE_MAX];
         /* Another user may have made a link or a FIFO there. */
@@ -130,7 +132,8 @@ static int open_found(int dir, const Region *r, FileState *ret) {
         return ret->intact || ret->altered ? TAKE_FD(fd) : -EEXIST;
 }
 
-/* Opens the region's file for a guest. -EEXIST: the daemon did not create the file, or the file was altered. */
+/* Opens the region's file if it is intact. -ENOENT: there is none. -EEXIST: the daemon did not create the file, or the
+ * file was altered. */
 static int open_intact(int dir, const Region *r) {
         FileState found;
         _cleanup_close_ int fd = open_found(dir, r, &found);
@@ -141,8 +144,9 @@ static int open_intact(int dir, const Region *r) {
 }
 
 /*
- * Renames another user's file with the region's name. Every user can create such a file in dev/shm while the region has
- * none, for example after a boot. The ledger reserves the name for the region. The renamed file keeps its contents.
+ * Renames a file with the region's name that belongs neither to root nor to the daemon's user. Every user can create
+ * such a file in dev/shm while the region has none, for example after a boot. The ledger reserves the name for the
+ * region. The renamed file keeps its contents.
  */
 static int move_aside(int dir, const char *name) {
         char aside[REGION_FILE_MAX + 32];
@@ -161,8 +165,9 @@ static int move_aside(int dir, const char *name) {
         return 0;
 }
 
-/* Links a file of a hugetlbfs to dev/shm, where QEMU opens it for libvirt's <shmem>. Returns -EEXIST if another file or
- * link has the name. */
+/* Creates the symbolic link in dev/shm to a region's file in a hugetlbfs, unless it exists: QEMU opens the file in
+ * dev/shm for libvirt's <shmem>. Does nothing for a file in dev/shm itself. Returns -EEXIST if another file or link has
+ * the name. */
 static int link_memory(const Place *p, const char *name) {
         char target[sizeof(p->path) + 1 + REGION_FILE_MAX], current[sizeof(target)];
         struct stat s;
@@ -208,13 +213,13 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* link_memory() fails unless the name is this region's link. */
+        /* link_memory() fails if another file or link has the name. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;
 }
 
-/* Several, because a child of an earlier daemon may remove the file between create and open. */
+/* Several attempts, because a child of an earlier daemon may remove the file between create and open. */
 #define OPEN_ATTEMPTS 3
 
 static int create_or_open(int dir, const Region *r, bool *ret_made) {
@@ -261,7 +266,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
         FileState found;
         int k = place_find(fs, r, &p);
 
-        /* There is no directory or hugetlbfs, so there is no file either. */
+        /* There is no tmpfs at dev/shm or no hugetlbfs with the page size, so there is no file either. */
         if (k == -ENOENT || k == -ENODEV || k == -ENOTSUP)
                 return 0;
         if (k < 0)
@@ -271,7 +276,7 @@ int region_remove(const Sysfs *fs, const Region *r) {
                 return 0;
         if (fd < 0 && fd != -ENOENT)
                 return fd;
-        /* Free the memory, too: a process may still have the file open, or a hard link to it. */
+        /* Free the memory, too: a process may still have the file open, or another hard link to it may exist. */
         if (fd >= 0)
                 k = region_clear(fd);
         return k < 0 ? k : remove_file(&p, r);
@@ -292,7 +297,7 @@ int region_verify(const Sysfs *fs, const Region *r) {
                 return fd;
         if (p.memory == p.shm)
                 return found.complete || found.altered;
-        /* Only remove the link of this region: another file may have the name. */
+        /* The region is complete only if dev/shm has its link. Another file or link may have the name. */
         k = fstatat(p.shm, region_file(r, name), &s, AT_SYMLINK_NOFOLLOW);
         if (k < 0)
                 return errno == ENOENT ? 0 : -errno;

@@ -40,8 +40,8 @@ static int check_unit(const Config *c, const char *name) {
         return log_denied("the configuration has no StopServices= with '%s'.", QUOTABLE(name));
 }
 
-/* Reads 1 to max addresses from the payload. Returns their number. -EPERM: an address that no device can have, which
- * must not be formatted. */
+/* Reads 1 to max addresses from the payload. Returns their number. -EINVAL: the payload has another number of
+ * addresses. -EPERM: no device can have one of the addresses. Such an address must not be formatted. */
 static int read_addresses(const RootCall *c, size_t max, PciAddress *ret) {
         const size_t n = c->size / sizeof(*ret);
 
@@ -132,13 +132,13 @@ static int send_answer(const RootCall *c, int result) {
 
 static const RootCall *late_call;
 
-/* Ends the process at the deadline: NVIDIA's library or xenstore hangs. */
+/* Ends the process at the deadline: NVIDIA's library, Fabric Manager or xenstore hangs. */
 static void on_alarm(int signal_number _unused_) {
         (void) send_answer(late_call, -ETIMEDOUT);
         _exit(EXIT_FAILURE);
 }
 
-/* Starts the alarm for the deadline of the request. */
+/* Starts the alarm for `end`, the deadline of the request or of the question about one GPU. */
 static void set_alarm(const RootCall *c, uint64_t end) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
@@ -175,9 +175,11 @@ int root_enable_persistence(const char *gpu) {
         return r < 0 ? log_error_errno(r, "Failed to turn on persistence mode of %s: %m", QUOTABLE(gpu)) : 0;
 }
 
-/* Returns the health of a GPU. Without the library, or if it does not know the GPU, nothing is known against it: 0. */
+/* Returns the health of a GPU as nvml_check_gpu() does. Returns 0 if the library is missing, fails or does not know the
+ * GPU: then nothing is known against the GPU. */
 static int check_health(const RootHost *h, PciAddress gpu) {
-        /* With Manager=, ask Fabric Manager instead: GPUs outside of partitions are not registered. */
+        /* With Manager=, do not check the GPU's registration with Fabric Manager: GPUs outside of partitions are not
+         * registered. */
         int r = nvml_check_gpu(gpu, !h->config->fabric_manager);
 
         if (r == -ENODATA)
@@ -185,7 +187,8 @@ static int check_health(const RootHost *h, PciAddress gpu) {
         return r == -ENODATA || r == -ELIBACC ? 0 : r;
 }
 
-/* Queries one GPU after the other, each with an equal part of the time: initializing a GPU takes its driver seconds. */
+/* Queries one GPU after the other, each with an equal part of the time: initializing a GPU takes its driver seconds.
+ * Skips GPUs that root_check_gpus() has refused. */
 static void ask_each(RootCall *c, const PciAddress *gpus, size_t n) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC), part = c->q.end > now ? (c->q.end - now) / n : 0;
 

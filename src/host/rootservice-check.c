@@ -34,7 +34,8 @@ static int skip_unusable(const LedgerReader *l, const char *directory, const cha
                           directory, file, why);
 }
 
-/* Calls take() for the allocation in a file. An unusable file permits nothing. The daemon may remove it meanwhile. */
+/* Calls take() for the allocation in a file. An unusable file is skipped, or denies the request if l->whole. The daemon
+ * may remove the file meanwhile. */
 static int read_record(const LedgerReader *l, int dir_fd, const char *directory, const char *file) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         _cleanup_free_ char *text = NULL, *message = NULL;
@@ -71,7 +72,8 @@ static int read_records(const LedgerReader *l, int state_fd, const char *directo
 }
 
 /* Calls take() for each allocation and each quarantined device, until it returns a value other than 0, which is the
- * result. */
+ * result. Returns a negative errno if the ledger cannot be read. If other users can write to the state directory, the
+ * ledger counts as empty. */
 static int read_ledger(const RootHost *h, const LedgerReader *l) {
         _cleanup_close_ int fd = open(h->state_directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
         struct stat st;
@@ -131,7 +133,8 @@ typedef struct Cleaning {
 } Cleaning;
 
 /*
- * Returns true when the allocation has the device, its PF or VFs, or its GPU or mediated devices. dev: NULL if missing.
+ * Returns true when the allocation has the device, the PF of this VF, a VF of this PF, the GPU of this slot, or a slot
+ * of this GPU. dev: the device in the inventory; NULL if it is missing there. Lost devices do not count.
  */
 static bool has_hardware(const Allocation *a, PciAddress device, const PciDevice *dev) {
         const PciAddress parent = dev && dev->type == PCI_TYPE_VF ? dev->physfn : pci_address_function(device);
@@ -259,7 +262,7 @@ int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev) {
         return 0;
 }
 
-/* Returns true when the line, n bytes long, has the options for some pool. */
+/* Returns 1 when the line, n bytes long, has the options for some pool, 0 when not, or -ENOMEM. */
 static int is_wanted(const Config *c, const char *line, size_t n) {
         for (size_t i = 0; i < c->n_pools; i++) {
                 _cleanup_free_ char *wanted = NULL;

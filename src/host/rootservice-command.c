@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks that only root can change the files that a command names. passthroughd-root then runs it as root. */
+/* Checks that only root can change the files that a command names. passthroughd-root then runs the command as root. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Messages between the daemon (rootservice.c) and passthroughd-root (rootservice-answer.c). */
+/* Messages between the daemon (rootservice.c) and passthroughd-root (rootservice-answer.c), and the checks of
+ * passthroughd-root. */
 
 #include "host/rootservice.h"
 #include "util/log.h"
@@ -35,7 +36,7 @@ typedef struct PlugPayload {
 
 /* The payload of ROOT_FOLLOW. */
 typedef struct PartitionsPayload {
-        uint64_t active; /* bit i: partition i is active, because an allocation has it */
+        uint64_t active; /* bit i: the partition ids[i] is active, because an allocation has it */
         uint32_t n;
         unsigned ids[FABRIC_PARTITIONS_MAX];
 } PartitionsPayload;
@@ -43,14 +44,14 @@ typedef struct PartitionsPayload {
 /* Head of a request. The payload follows in the message. */
 typedef struct RootRequest {
         char name[UNIT_NAME_MAX + 1];
-        uint64_t end;
+        uint64_t end; /* the deadline: CLOCK_MONOTONIC, microseconds */
 } RootRequest;
 
 /* An answer. The code of its message is the result. The text of ROOT_PLUG, or the array of XenGuestDevice of
  * ROOT_XEN_GUESTS, follows in the message. */
 typedef struct RootAnswer {
-        int32_t status;
-        bool asked;
+        int32_t status; /* of ROOT_CLEAN: the exit status; of ROOT_PLUG: a PlugResult */
+        bool asked;     /* of ROOT_START_UNIT */
         FabricReport fabric;
         int32_t gpus[ROOT_GPUS_MAX]; /* by index of the GPU in the request */
 } RootAnswer;
@@ -59,7 +60,7 @@ _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a mes
 _Static_assert(sizeof(PlugPayload) <= ROOT_PAYLOAD_MAX, "a message holds the <hostdev>");
 _Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_MAX, "an answer holds the devices");
 
-/* Logs why a request is refused, and is -EPERM. */
+/* Logs why a request is refused, and has the value -EPERM. */
 #define log_denied(...) (log_warning("Refused: " __VA_ARGS__), -EPERM)
 
 /*
@@ -73,8 +74,9 @@ int root_check_command(const Pool *pool);
 /* Also checks root_check_command(). Each device must exist, be in the pool, and by the ledger be returning to the host.
  * All files of the ledger must be readable. No other allocation may have the device. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
-/* By the ledger, the device of the <hostdev> must be attaching or detaching. For an attach, the device must exist and
- * be offered, and no other allocation may have it. */
+/* PLUG_DESCRIBE is always allowed. By the ledger, the device of the <hostdev> must be attaching or, for a detach,
+ * attaching or detaching. For an attach, the device must exist, must be in a pool unless it is a companion, and no
+ * other allocation may have it. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 /* Each line must be a comment, or have the options for a pool. */
 int root_check_options(const Config *c, const char *text);
@@ -82,5 +84,6 @@ int root_check_options(const Config *c, const char *text);
 int root_check_partitions(const RootHost *h, const PartitionsPayload *p);
 /* Each GPU must exist and be in a pool: for ROOT_MODULE in one with Fabric=yes or ConfidentialMode=. For the other
  * actions the GPU must be on NVIDIA's driver, and except for ROOT_PERSISTENCE be returning to the host, as for
- * root_check_clean(). Sets the result of each GPU. Returns 0 if at least one GPU passes. */
+ * root_check_clean(). Sets the result of each GPU. Returns 0 if at least one GPU passes, otherwise the result of the
+ * first GPU, or the error of reading the devices. */
 int root_check_gpus(const RootHost *h, RootAction action, const PciAddress *gpus, size_t n, int32_t *results);

@@ -60,7 +60,7 @@ static void inherit_nodes(Inventory *inv) {
         }
 }
 
-/* Returns true when text, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
+/* Returns true when `text`, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
  * type "direct-relaxable" need not. */
 static bool has_direct_region(char *text) {
         const char *line;
@@ -75,7 +75,8 @@ static bool has_direct_region(char *text) {
 }
 
 /* Copies from the previous inventory whether the group has a direct region. Returns 1. Returns 0 if the regions must be
- * read, because the group is new or a member is read again. Returns -ENOMEM when out of memory. */
+ * read, because this is a full scan, the group is new, or a member is read again. Returns -ENOMEM when out of
+ * memory. */
 static int copy_group(const Scan *s, const IommuGroup *group) {
         const IommuGroup *before = s->update ? inventory_find_group(s->old, group->number) : NULL;
 
@@ -246,9 +247,9 @@ int scan_complete(const Scan *s) {
 }
 
 /*
- * Each link in /sys/class/block has a target that leads through the directory of the disk's controller, and each link
- * in /sys/class/net likewise. Reading these links takes fewer system calls than walking through the directories of all
- * devices.
+ * The target of a disk's link in /sys/class/block leads through the directory of the disk's controller, and that of an
+ * interface's link in /sys/class/net through the directory of the network device. Reading these links takes fewer
+ * system calls than walking through the directories of all devices.
  */
 
 #define SUBDEVICES_MAX 65536U
@@ -266,7 +267,8 @@ static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
 }
 
-/* Returns true when interfaces may be below the device. VFs and GPUs have none, and are often read again. */
+/* Returns true when interfaces are searched for below the device. VFs and GPUs are left out, because they are often
+ * read again: device_facts_read_driver() reads the interfaces in their own directory net. */
 static bool has_interfaces(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && !pci_device_is_gpu(dev);
 }
@@ -318,7 +320,8 @@ static bool has_word(const char *words, const char *word) {
         return false;
 }
 
-/* sysfs names the path of controller 1 to namespace nvme0n1 "nvme0c1n1". The block device in /dev is nvme0n1. */
+/* In sysfs, the path of controller 1 to namespace nvme0n1 is called "nvme0c1n1". The block device in /dev is
+ * nvme0n1. */
 static int append_name(PciDevice *dev, const char *name) {
         unsigned subsystem, controller, namespace;
         char head[32];

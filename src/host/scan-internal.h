@@ -19,18 +19,18 @@ typedef struct Scan {
         int devices_fd;
         const PciAddress *busy;
         size_t n_busy;
-        const Inventory *old; /* the last inventory; NULL: this is the first scan */
+        const Inventory *old; /* the last inventory; NULL: there is none */
         bool update;          /* read only the devices in reread, and copy the others from old */
-        bool locked;          /* with update: copy driver_override of all devices from old */
+        bool locked;          /* read driver_override and the vGPU of no device, but copy them from old */
         PciAddress *reread;   /* with update: the devices to read, ascending */
         size_t n_reread;
         char *const *paths; /* read only devices on these paths and functions of their slots; NULL: all devices */
         size_t n_paths;
-        size_t *siblings; /* indices in inv: of each PF the VF from which its other VFs copy facts */
+        size_t *siblings; /* indices in inv: for each PF, the VF from which its other VFs copy facts */
         size_t n_siblings;
         size_t *pfs; /* indices in inv: PFs that have VFs */
         size_t n_pfs;
-        char *directory; /* directory of the last PF and its VFs, as in PciDevice.path, with a slash */
+        char *directory; /* directory of the last PF and its VFs, as in PciDevice.path, with a slash; NULL: none */
         int directory_fd;
 } Scan;
 
@@ -39,7 +39,7 @@ void scan_done(Scan *s);
 /* Sets s->conf and *ret, which the caller frees. When libpci cannot be initialized, both are NULL and the inventory
  * gets a note. Returns 0 or -ENOMEM. */
 int scan_start_libpci(Scan *s, PciConf **ret);
-/* Reads devices. names are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
+/* Reads devices. `names` are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
 int scan_names(Scan *s, char *const *names, size_t n);
 /* Returns true when an update reads the device, and does not copy it from the last inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);
@@ -56,7 +56,7 @@ bool scan_group_is_noiommu(const Sysfs *fs, int number);
 
 /*
  * Appends the disks of each storage controller, and the interfaces below all devices but VFs and GPUs, to kernel_names,
- * unless it has them. devices are ascending by address. Reads nothing when there is no such device. Returns 0 or
- * -ENOMEM.
+ * except names that are there already. `devices` are ascending by address. Reads nothing when there is no such device.
+ * Returns 0 or -ENOMEM.
  */
 int subdevices_append_names(const Sysfs *fs, PciDevice *devices, size_t n);

@@ -13,7 +13,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends all functions of the slot: a scan reads more of functions that share one. */
+/* Appends the function, and the functions of its slot that the last inventory has: a scan must know which functions
+ * share a slot, because it reads ACS of such functions. */
 static int append_slot(const Inventory *old, PciAddress address, PciAddress **array, size_t *n) {
         int r;
 
@@ -50,7 +51,7 @@ static int append_family(const Inventory *old, PciAddress address, PciAddress **
 /* Appends the VFs that the PF has now. The last inventory may lack some. */
 static int append_vfs(Scan *s, PciAddress pf) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        _cleanup_(pci_device_done) PciDevice now = { 0 }; /* add_read_device() notes the same fault */
+        _cleanup_(pci_device_done) PciDevice now = { 0 }; /* its fault is dropped: add_read_device() notes the same */
         int r = device_dir_open(s->fs, PCI_ADDRESS_STR(pf), &d);
 
         if (r < 0)
@@ -80,7 +81,7 @@ static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         return scan_names(s, names, n_names);
 }
 
-/* Reads the PFs of new VFs, because they have new links virtfnN. */
+/* Reads the PFs of new VFs, because these PFs have new links virtfnN. */
 static int read_new_pfs(Scan *s) {
         _cleanup_free_ PciAddress *pfs = NULL;
         size_t n = 0;

@@ -66,7 +66,7 @@ static int remember_directory(Scan *s, const char *path) {
         return 0;
 }
 
-/* Opens the entry name of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
+/* Opens the entry `name` of SCAN_DEVICES. Sets *ret_beside to whether its directory is in s->directory. Returns 0 or a
  * negative errno. */
 static int open_device(Scan *s, const char *name, bool *ret_beside, DeviceDir **ret) {
         int fd = s->directory_fd < 0 ? -1
@@ -124,8 +124,9 @@ static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
 }
 
 /*
- * Copies the facts of config space from the previous inventory if the device's driver has not changed: reading config
- * space of a dead or resetting endpoint may block for ever. Returns false when config space must be read.
+ * Copies the facts of config space from the previous inventory if the device's driver has not changed, or a job works
+ * on the device: reading config space of a dead or resetting endpoint may block for ever. Returns false when config
+ * space must be read.
  */
 static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         const PciDevice *before = find_before(s, dev);
@@ -147,8 +148,8 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
 
 /*
  * Reads header type, ACS and ATS from config space, where needed: for bridges, for functions that may be bridges (class
- * 06 except host, ISA, EISA and MCA bridges), for functions that share a slot, and for the ATS of GPUs and NICs. Every
- * other function is isolated by definition.
+ * 06 except host, ISA, EISA and MCA bridges), for functions that share a slot (except VFs), and for the ATS of GPUs and
+ * NICs. Every other function is isolated by definition.
  */
 static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciDevice *dev) {
         PciConfFacts facts = { .acs = PCI_ACS_UNKNOWN };
@@ -180,7 +181,8 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
         return 0;
 }
 
-/* Finds a VF of the same PF. The search begins at the end, because VFs of one PF have neighbouring addresses. */
+/* Finds the VF in siblings that has the same PF. The search begins at the end, because VFs of one PF have neighbouring
+ * addresses. */
 static const PciDevice *find_sibling(const Scan *s, const PciDevice *dev) {
         for (size_t i = s->n_siblings; dev->type == PCI_TYPE_VF && i > 0; i--) {
                 const PciDevice *vf = &s->inv->devices[s->siblings[i - 1]];
@@ -212,7 +214,7 @@ static const PciDevice *find_pf(const Scan *s, PciAddress vf) {
         return NULL;
 }
 
-/* Reads physfn only if no virtfnN names the VF, because the kernel creates both together. */
+/* Reads physfn only if no virtfnN of a PF that was read names the VF, because the kernel creates both together. */
 static int read_physfn(const Scan *s, const DeviceDir *d, PciDevice *dev) {
         const PciDevice *pf = device_dir_has(d, ATTRIBUTE_PHYSFN) ? find_pf(s, dev->address) : NULL;
 
@@ -233,8 +235,8 @@ static int add_sibling(Scan *s, const DeviceDir *d, const PciDevice *dev) {
         return 0;
 }
 
-/* Adds a device and reads its facts. known has the device's address, type and physfn; takes ownership of known->fault.
- */
+/* Adds a device and reads its facts. `known` has the device's address, type and physfn; takes ownership of
+ * known->fault. */
 static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool beside, PciDevice *known,
                            bool shares_slot) {
         PciDevice *dev;
@@ -419,7 +421,7 @@ static int add_path(char **paths, size_t *n, const Sysfs *fs, PciAddress address
         return r == -ENOMEM ? r : 0;
 }
 
-/* Reads the paths of devices and of their PFs, so paths has room for two of each device. */
+/* Reads the paths of devices and of their PFs. `paths` must have room for two paths per device. */
 static int read_paths(const Sysfs *fs, const PciAddress *devices, size_t n, char **paths, size_t *ret_n) {
         int r = 0;
 

@@ -22,7 +22,8 @@
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on) {
         int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), on ? "1" : "0");
 
-        /* Before Linux 4.12 the attribute does not exist and drivers are probed. A later step then unbinds such VFs. */
+        /* Before Linux 4.12 the attribute does not exist and drivers are probed. The job that gives a VF to a guest, or
+         * removes it, unbinds the driver. */
         return r == -ENOENT ? 0 : r;
 }
 

@@ -23,7 +23,7 @@ struct Store {
         int allocations_fd;  /* -errno: cannot be opened, so the ledger is read-only */
         int quarantine_fd;   /* as allocations_fd, for the directory of quarantined devices */
         int spare_fd;        /* file that store_add() will use; negative: none */
-        uint64_t generation; /* the last one that was assigned */
+        uint64_t generation; /* the highest that may have been assigned */
         uint64_t reserved;   /* number in STATE/generation */
         char *released;      /* a newline, then the text of STATE/released; NULL: none */
         Ledger *ledger;      /* the ledger of store_load(), not owned */
@@ -34,7 +34,7 @@ struct Store {
 /* The next block must not exceed INT64_MAX, the highest generation that a file may have. */
 #define GENERATION_MAX ((uint64_t) INT64_MAX - GENERATION_BLOCK)
 
-/* If r is an error, notes in the ledger that a file could not be changed. Returns r. */
+/* If r is an error other than -ENOMEM, notes in the ledger that a file could not be changed. Returns r. */
 static int note_failure(const Store *s, int r) {
         if (r < 0 && r != -ENOMEM)
                 (void) string_replace(&s->ledger->unwritable, "The ledger cannot be written: %s.", strerror(-r));
@@ -76,7 +76,7 @@ static int lock(const Store *s, const char *path) {
         return log_error_errno(-errno, "Failed to lock the state directory %s: %m", path);
 }
 
-/* Reads STATE/generation; if missing, the first is 1. A damaged file is an error: no number may be used twice. */
+/* Reads STATE/generation. A missing file counts as 0. A damaged file is an error: no number may be used twice. */
 static int read_generation(Store *s) {
         _cleanup_free_ char *text = NULL;
         int r = read_file_at(s->state_fd, "generation", 64, &text, NULL);
@@ -343,7 +343,8 @@ void store_prepare(Store *s) {
                 s->spare_fd = spare_file_at(s->allocations_fd);
 }
 
-/* Writes a file. spare: use it if no file has the name yet; negative: none. */
+/* Writes a file. spare: from spare_file_at(), used if no file has the name yet, and owned by this function; negative:
+ * none. */
 static int save(const Store *s, int dir_fd, int spare, const char *file, const Allocation *a) {
         _cleanup_free_ char *text = ledger_file_format(a);
         _cleanup_close_ int fd = spare;

@@ -47,7 +47,7 @@ static bool is_absent(const sd_bus_error *error) {
 }
 
 /* Returns whether a start job of the unit waits, for example for other units at boot. If the job ends before its type
- * is read, the unit's state shows its effect. */
+ * is read, the unit's state, which is read afterwards, shows the effect of the job. */
 static bool start_is_queued(sd_bus *bus, const char *path) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
         _cleanup_free_ char *type = NULL;

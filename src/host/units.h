@@ -19,15 +19,16 @@ typedef enum UnitUse {
 
 /* Reads whether the unit is used. 0 or a negative errno. */
 int unit_read_use(const char *name, uint64_t end, UnitUse *ret);
-/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT. -EIO: systemd's stop job failed. Otherwise a
- * negative errno. */
+/* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT: not stopped in time. -EIO: systemd's stop job
+ * failed. Otherwise a negative errno. */
 int unit_stop(const char *name, uint64_t end);
 /* Starts the unit. Returns as unit_stop(). *ret_asked: systemd has accepted or refused the start job, so a retry is
  * useless. systemd has at least two seconds to accept the job, even if end is earlier. */
 int unit_start(const char *name, uint64_t end, bool *ret_asked);
 /*
- * Runs a command as a transient unit; words is its NULL-terminated argument vector. systemd kills the command when the
- * time limit has passed. 0: the exit status was 0. 1: the exit status is in *ret_status, 128 plus the signal's number
- * when a signal killed the command. -ETIMEDOUT. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
+ * Runs a command as a transient unit; `words` is its NULL-terminated argument vector. systemd kills the command at
+ * `end`. 0: the exit status was 0. 1: the exit status is in *ret_status, 128 plus the signal's number when a signal
+ * killed the command. -ETIMEDOUT: the command took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative
+ * errno.
  */
 int unit_run(const char *name, const char *description, const char *const *words, uint64_t end, int *ret_status);

@@ -4,7 +4,7 @@
 /*
  * The three kernel interfaces for VF attributes: MLNX_OFED and mlx4 in vfattr-sysfs.c, rtnetlink in vfattr-netlink.c. A
  * read function adds nothing to *ret and returns 0 when the PF does not have the interface. A write function is called
- * only with attributes that the interface's read function reported and that have another value now.
+ * only with attributes that the interface's read function reported with another value.
  */
 
 #include "model/pciaddr.h"
@@ -67,7 +67,7 @@ int vf_netlink_write(const VfTarget *t, const VfAttributes *change);
  */
 int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, size_t *ret_n);
 /*
- * Writes the attributes of a VF in one request and does not read them back. now has the VF's attributes from
+ * Writes the attributes of a VF in one request and does not read them back. `now` has the VF's attributes from
  * vf_rtnl_read(): the kernel sets some attributes only together, such as VLAN and priority. Returns 0, -ENOMEM, -EPROTO
  * or the kernel's errno.
  */

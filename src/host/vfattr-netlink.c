@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads and writes the attributes of a VF by rtnetlink: finds the PF's network interfaces, and sends each the two
- * requests that read (RTM_GETLINK) and write (RTM_SETLINK) attributes.
+ * Reads and writes the attributes of a VF by rtnetlink: finds the PF's network interfaces, and sends the kernel a
+ * request for each that reads (RTM_GETLINK) or writes (RTM_SETLINK) attributes.
  *
  * The messages are built with libnl. rtnl_link_vf of libnl-route 3.7 (lib/route/link/sriov.c) is not used: it drops
  * rates of 0 and the GUIDs of a reply, writes a VLAN's protocol in the wrong byte order, puts both GUIDs into one
@@ -120,8 +120,8 @@ static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* Returns the entry of VF vf. Entries of VFs that the kernel does not report have no attributes. NULL: out of
- * memory. */
+/* Returns the entry of the VF with index `vf`. Entries of VFs that the kernel does not report have no attributes. NULL:
+ * out of memory. */
 static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)
@@ -372,8 +372,8 @@ static bool is_representor(const VfTarget *t, const char *netdev) {
         return read_netdev_attribute(t, netdev, "phys_port_name", text) >= 0 && strncmp(text, "pf", 2) == 0;
 }
 
-/* Adds dev to devs, which has one interface per port. Keeps the oldest interface of a port: an IPoIB child interface is
- * younger than its parent. */
+/* Adds `dev` to v->devs, which has one interface per port. Keeps the oldest interface of a port: an IPoIB child
+ * interface is younger than its parent. */
 static void add_netdev(PfView *v, const PfNetdev *dev) {
         PfNetdev *at = v->devs, *end = v->devs + v->n_devs;
 
@@ -401,7 +401,7 @@ static int find_netdevs(const VfTarget *t) {
                 char text[SYSFS_ATTRIBUTE_MAX];
                 uint64_t ifindex;
 
-                /* Skip an interface that has disappeared since the listing. */
+                /* Skip representors, and an interface that has disappeared since the listing. */
                 if (is_representor(t, names[i]) || read_netdev_attribute(t, names[i], "ifindex", text) < 0 ||
                     parse_unsigned(text, INT32_MAX, &ifindex) < 0)
                         continue;
@@ -480,7 +480,8 @@ int vf_netlink_read(const VfTarget *t, VfAttributes *ret) {
         return r;
 }
 
-/* Writes what dev supports of change, and removes that from change. 0 or a negative errno. */
+/* Writes those attributes of `change` that the interface v->devs[dev] supports, and removes them from `change`. Returns
+ * 0 or a negative errno. */
 static int write_netdev(struct nl_sock *sk, const VfTarget *t, unsigned dev, VfAttributes *change) {
         VfAttributes now = attributes_of(t, dev), supported = *change;
 

@@ -165,7 +165,8 @@ static int find_device(const VfTarget *t) {
         return view->iov_known ? 0 : r;
 }
 
-/* Returns true for an InfiniBand port. On an Ethernet port alias GUIDs have no effect, and pkeys cannot be written. */
+/* Returns true for an InfiniBand port, and for a port whose link layer cannot be read. On an Ethernet port alias GUIDs
+ * have no effect, and pkeys cannot be written. */
 static bool is_infiniband(const Iov *iov, unsigned port) {
         char path[MLX4_PATH_MAX], text[SYSFS_ATTRIBUTE_MAX];
 
@@ -200,9 +201,9 @@ static int find_iov(const VfTarget *t, Iov *iov) {
         if (r < 0 || t->view->iov_device[0] == '\0')
                 return r;
         /*
-         * The driver builds the name of the VF's directory from the PF's domain and bus and the function number (the PF
-         * is 0, VF n is n + 1): slot number / 8, function number % 8. The slot is decimal, so from slot 10 on the name
-         * differs from the VF's PCI address.
+         * The driver builds the name of the VF's directory from the PF's domain and bus and a number, which is 0 for
+         * the PF and n + 1 for VF n: the slot is number / 8, and the function is number % 8. The slot is decimal, so
+         * from slot 10 on the name differs from the VF's PCI address.
          */
         (void) snprintf(iov->vf, sizeof(iov->vf), "%.8s%.2u.%u", PCI_ADDRESS_STR(t->pf), number / 8, number % 8);
         return find_ports(iov);
@@ -305,8 +306,8 @@ static int write_guid(const Iov *iov, unsigned port, uint64_t guid) {
         return now == guid ? 0 : -EIO;
 }
 
-/* Formats the value that maps the VF's pkey index 0 to pkey. -EADDRNOTAVAIL: the port's pkey table, which the subnet
- * manager fills, lacks pkey. */
+/* Formats the value that maps the VF's pkey index 0 to `pkey`. -EADDRNOTAVAIL: the port's pkey table, which the subnet
+ * manager fills, lacks `pkey`. */
 static int format_pkey_index(const Iov *iov, unsigned port, uint64_t pkey, char text[static 16]) {
         if (pkey == 0) {
                 (void) strcpy(text, "none");

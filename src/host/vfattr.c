@@ -92,7 +92,7 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
         }
 }
 
-/* Writes the attributes that differ from now, each through its interface. Returns 1 or a negative errno. */
+/* Writes the attributes that differ from `now`, each through its interface. Returns 1 or a negative errno. */
 static int write_interfaces(const VfTarget *t, const VfChange *c, const State *now) {
         for (size_t i = 0; i < ELEMENTSOF(interfaces); i++) {
                 VfAttributes change = c->wanted;
@@ -108,8 +108,8 @@ static int write_interfaces(const VfTarget *t, const VfChange *c, const State *n
         return 1;
 }
 
-/* Adds priority 0 and protocol 802.1Q to a VLAN without them. Otherwise the VF would keep those of its previous VLAN.
- */
+/* Adds priority 0 and protocol 802.1Q to a VLAN without them, as far as the PF supports these. Otherwise the VF would
+ * keep those of its previous VLAN. */
 static VfAttributes complete_vlan(const VfAttributes *want, const State *s) {
         static const VfAttribute with[] = { VF_QOS, VF_PROTOCOL };
         VfAttributes whole = *want;

@@ -6,10 +6,12 @@
 #define VIRT_ARGUMENTS_MAX 4U
 
 /*
- * Starts passthroughd-libvirt with input as standard input, output as standard output, an empty environment, no blocked
- * or ignored signals, and no other descriptors but standard error. arguments: n of them. Returns 0 or a negative errno.
+ * Starts passthroughd-libvirt with `input` as standard input, `output` as standard output, an empty environment, no
+ * blocked or ignored signals, and no other descriptors but standard error. arguments: n of them. Returns 0 or a
+ * negative errno.
  */
 int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret);
 
-/* Makes a reason of libvirt fit into a sentence: printable, without full stop. It may quote any bytes of a document. */
+/* Makes a reason of libvirt fit into a sentence: printable, without full stop. libvirt's text may quote any bytes of a
+ * document. */
 void virt_make_quotable(char *reason);

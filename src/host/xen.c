@@ -39,7 +39,7 @@ bool xen_is_dom0(const Sysfs *fs) {
         return sysfs_read(fs, "proc/xen/capabilities", text, sizeof(text)) < 0 || strstr(text, "control_d");
 }
 
-/* Lists a directory. A missing one is empty: 0. */
+/* Lists a directory. A missing directory counts as empty. Returns 0 or a negative errno. */
 static int list_entries(const Sysfs *fs, const char *path, char ***ret, size_t *n) {
         _cleanup_close_ int fd = sysfs_open(fs, path, O_RDONLY | O_DIRECTORY);
         int r = fd < 0 ? fd : list_dir_at(fd, ".", ENTRIES_MAX, ret, n);
@@ -47,7 +47,7 @@ static int list_entries(const Sysfs *fs, const char *path, char ***ret, size_t *
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Returns 1 when a guest has PCI devices, 0, or a negative errno. The kernel's xenbus names a backend
+/* Returns 1 when a guest has PCI devices, 0 when none has, or a negative errno. The kernel's xenbus names a backend
  * TYPE-DOMAIN-NUMBER (backend_bus_id() in xenbus_probe_backend.c). */
 static int has_backend(const Sysfs *fs) {
         _cleanup_names_ char **names = NULL;

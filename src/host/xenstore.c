@@ -75,7 +75,8 @@ static int error_of(const Message *m) {
         return streq(m->payload, "ENOENT") ? -ENOENT : streq(m->payload, "EAGAIN") ? -EAGAIN : -EIO;
 }
 
-/* Sends a request with one string and receives the answer. The kernel accepts only whole messages in a write. */
+/* Sends a request with one string and receives the answer in *m. Returns 0 or a negative errno, also for an error that
+ * xenstore answers. */
 static int call_store(const Store *s, MessageType type, const char *argument, Message *m) {
         const size_t size = strlen(argument) + 1;
         ssize_t n;
@@ -196,7 +197,7 @@ static int parse_note(const char *entry, PciAddress *ret) {
         return pci_address_parse(text, ret);
 }
 
-/* Adds the device of a note. Skips it if the guest has ended. */
+/* Adds the device of a note. Skips the device if the guest has ended. */
 static int take_note(const Store *s, const char *entry) {
         char path[64], name[XEN_NAME_MAX];
         PciAddress address;
