@@ -7,12 +7,13 @@
  * of a connection are queued until the bus replies, and the event loop serves other calls meanwhile. A call that is too
  * long, or for which the queue has no room, is refused with LimitExceeded.
  *
- * Root and members of the group BUS_GROUP may read. For other users polkit decides, once for a connection.
+ * Root and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit has allowed a
+ * connection to read, polkit is not asked about further calls of the connection.
  */
 
 #include "caller.h"
 
-/* The most calls in the queue. quota.h has the limits for each connection. */
+/* The most calls in the queue. QUOTA_UNKNOWN_CALLS and QUOTA_UNKNOWN_BYTES limit the calls of each connection. */
 #define ADMISSION_WAITING_MAX 1024U
 #define ADMISSION_SIZE_SMALL  4096U
 

@@ -18,7 +18,8 @@
 /* AllowUserInteraction of polkit's CheckAuthorizationFlags. */
 #define ALLOW_USER_INTERACTION 1U
 
-/* The most times that polkit is asked about one call, because the intent of the call changed while polkit decided. */
+/* The most rounds in which polkit is asked about one call. A further round begins if the intent of the call has changed
+ * while polkit decided. */
 #define ROUNDS_MAX 4U
 
 static const char *const action_ids[_POLKIT_ACTION_MAX] = {

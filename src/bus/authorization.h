@@ -10,7 +10,7 @@
 #include "bus/server.h"
 #include "caller.h"
 
-/* The time within which polkit must decide, and the longer time if polkit asks a person for a password. */
+/* The time within which polkit must decide, and the longer time if polkit may ask a person for a password. */
 #define AUTHORIZATION_TIMEOUT_SEC        25U
 #define AUTHORIZATION_PERSON_TIMEOUT_SEC 120U
 
@@ -52,7 +52,7 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
-/* Returns true if a call of the sender, with an intent that read reads, waits for polkit. */
+/* Returns true if a call of the sender waits for polkit that authorize() got with this `read`. */
 bool authorizations_have(const Server *s, const char *sender, IntentRead read);
 
 /* Drops the calls that were made on this connection of the daemon: all of them (sender NULL), or only those of one

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The methods of the Manager that change something. They reply when the change is on disk, or was refused. */
+/* The methods of the Manager that change something. They do not wait for the job that they start: the reply has its
+ * object path. An allocation is on disk before the reply. */
 
 #include "error.h"
 #include "request.h"
