@@ -24,9 +24,9 @@ typedef struct Admission {
         size_t n_waiting;
 } Admission;
 
-/* Decides whether a call that a connection has read can be served. Returns 0 when the caller is known and may read; 1
- * when the call was refused, or was queued, to be served later; or a negative errno. Calls of one connection keep their
- * order. A peer without a bus may read. */
+/* Decides whether a call can be served now. Returns 0 when the caller is known and may read; 1 when the call was
+ * refused, or was queued, to be served later; or a negative errno. Calls of one connection keep their order. A peer
+ * without a bus may read. */
 int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
 
 /* Drops all queued calls without a reply. */

@@ -18,8 +18,10 @@
 typedef enum PolkitAction {
         POLKIT_READ,      /* call the daemon without being a member of its group */
         POLKIT_ALLOCATE,  /* allocate, and change and release one's own allocations */
-        POLKIT_MANAGE,    /* change and release allocations of all users, and read their documents */
-        POLKIT_CONFIGURE, /* change what the node offers, and the log level */
+        POLKIT_MANAGE,    /* allocate for other users, change and release their allocations, and read the documents of
+                             these */
+        POLKIT_CONFIGURE, /* change what the node offers, accept replaced cards, and change the log level and the log
+                             target */
         POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
         _POLKIT_ACTION_MAX,
 } PolkitAction;

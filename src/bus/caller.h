@@ -25,7 +25,8 @@ typedef struct KnownCaller {
  * callers may have the same unique names. */
 typedef struct Callers {
         KnownCaller known[CALLERS_KNOWN_MAX];
-        size_t next_known; /* index in known[] of the oldest caller, which is replaced next */
+        size_t next_known; /* index in known[] for the next caller: when all elements are used, the one of the oldest
+                              caller */
 } Callers;
 
 /* Returns the caller with the unique name; NULL when it is not known. */
@@ -86,11 +87,11 @@ typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
         char *reason;       /* a sentence: why the call was refused. The query asks for the credentials of its sender */
         uint64_t asked;     /* time of the last query: CLOCK_MONOTONIC, in microseconds */
-        unsigned unlogged;  /* refusals since the last message in the log */
+        unsigned unlogged;  /* refusals that were not logged, since the last message in the log */
 } Reports;
 
-/* Logs that the call was refused. reason: a sentence; NULL when memory for it ran out. Does nothing for a peer without
- * a bus, which is root. */
+/* Logs that the call was refused, or counts the refusal. reason: a sentence. Does nothing for a peer without a bus, or
+ * if reason is NULL because memory for it ran out. */
 void report_refused(Server *s, sd_bus_message *call, const char *reason);
 /* Logs that the call was refused, and replies with the refusal. Returns what a method of a vtable returns. */
 int refuse_sender(Server *s, sd_bus_message *call, const Refusal *refusal);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions that several of the files json*.c use. */
+/* Functions that only the files json*.c use. */
 
 #include "json.h"
 #include "model/json-text.h"

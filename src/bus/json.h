@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Devices, allocations, plans and refusals as JSON, for Describe and --json. org.passthroughd1(5) documents the keys.
- * Pure. */
+/* Devices, allocations, plans and refusals as JSON, for the replies and errors of D-Bus. org.passthroughd1(5) documents
+ * the keys. Pure. */
 
 #include "model/json-value.h"
 #include "plan/device-state.h"

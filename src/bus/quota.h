@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 typedef enum QuotaKind {
-        QUOTA_UNKNOWN_CALLS,    /* calls that wait until the bus has told the uid of their connection */
+        QUOTA_UNKNOWN_CALLS,    /* calls in the queue of admission.h */
         QUOTA_UNKNOWN_BYTES,    /* bytes of such calls; a call of at most ADMISSION_SIZE_SMALL bytes does not count */
         QUOTA_AUTHORIZATIONS,   /* calls that wait for polkit */
         QUOTA_ANSWERS,          /* calls whose replies children compute (answers.h) */

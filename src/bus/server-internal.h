@@ -32,7 +32,7 @@ typedef enum JobProperty {
         _JOB_PROPERTY_MAX,
 } JobProperty;
 
-/* Digests of the properties that clients saw last of a job. */
+/* Digests of a job's properties, as clients last saw them. */
 typedef struct ShownJob {
         uint32_t id; /* 0: this element is not used */
         uint64_t values[_JOB_PROPERTY_MAX];
