@@ -102,8 +102,8 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         _exit((int) v);
 }
 
-/* Long replies. Each is a memfd that can no longer be changed. When it handles another answer, or when a client
- * disconnects, the daemon closes each memfd that its client has closed, which frees the memory. */
+/* Long replies. Each is a memfd that can no longer be changed. When the daemon handles another answer, or when a client
+ * disconnects, sweep_handouts() closes the memfds that their clients have closed, which frees the memory. */
 
 struct Handout {
         Handout *next;

@@ -92,7 +92,7 @@ static Authorization *authorization_free(Authorization *a) {
 }
 DEFINE_CLEANUP(Authorization *, authorization_free)
 
-/* Removes the call from the list. The caller frees it. */
+/* Removes the call from the list. The caller of this function frees the Authorization. */
 static Authorization *take(Authorization *a) {
         for (Authorization **i = &a->server->authorizations; *i; i = &(*i)->next)
                 if (*i == a) {

@@ -26,7 +26,7 @@
 /* If messages wait this long to be sent, the connection is lost. */
 #define STALL_USEC (UINT64_C(10) * 1000000)
 
-/* A call is served only while at most this many messages wait to be sent. */
+/* A call that expects a reply is served only while at most this many messages wait to be sent. */
 #define QUEUE_MAX 4U
 
 static uint64_t count_queued(const Connection *c) {

@@ -128,8 +128,8 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
         return VERDICT_NONE;
 }
 
-/* The owner of an allocation that does not exist is taken to be the caller, so that a caller without rights cannot find
- * out which allocations exist. */
+/* If the allocation does not exist, the caller counts as its owner, so that a caller without rights cannot find out
+ * which allocations exist. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         HostView view = server_view(s);
         const Allocation *a;

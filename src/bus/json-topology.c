@@ -26,9 +26,9 @@ static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* Returns the device below which dev is shown: for a VF its PF, for a slot of mediated devices its GPU, otherwise the
- * bridge above dev. If the sysfs paths place a VF and its PF below different bridges, the VF is shown below its own
- * bridge, because damaged data could otherwise make a cycle. */
+/* Returns the index of the device below which dev is shown: for a VF its PF, for a slot of mediated devices its GPU,
+ * otherwise the bridge above dev, or -1 on a root bus. If the sysfs paths place a VF and its PF below different
+ * bridges, the VF is shown below its own bridge, because damaged data could otherwise make a cycle. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 

@@ -23,7 +23,7 @@ typedef struct RequestKey {
         const char *name;
         const char *type; /* D-Bus type of the value. If it is an array, read() is called for each element */
         Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
-        size_t offset; /* offset of the member in Request, for a read() that serves several keys */
+        size_t offset; /* offset of the member in Request; unused if read() does not call member_of() */
         size_t max;    /* the most bytes of a string */
         /* Only for read_word(). */
         int (*find)(const char *word); /* returns the value of an enum, or a negative number */

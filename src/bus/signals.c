@@ -101,7 +101,8 @@ static int emit_job_removed(sd_bus *bus, const Signal *signal) {
         return r < 0 ? r : emit_object_removed(bus, signal);
 }
 
-/* Emits the signal of the ObjectManager for a new object, and then the signal of the Manager if it has one. */
+/* Emits the signal of the ObjectManager for a new object, and then the signal of the Manager if signal->member names
+ * one. */
 static int emit_added(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 

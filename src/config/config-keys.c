@@ -411,8 +411,8 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Adds a Match= line, and the problems of its terms. Only the literal line "Match=" empties the list, so that no
- * exclusion is lost by mistake. */
+/* Adds a Match= line, or the problem because of which it is ignored. Only the literal line "Match=" empties the list,
+ * so that no exclusion is lost by mistake. */
 static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
         _cleanup_free_ char *problem = NULL;
         Match m;

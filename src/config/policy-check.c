@@ -23,7 +23,7 @@ static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
-        /* The functions of a slot are neighbours in the inventory. */
+        /* The functions of a PCI slot are neighbours in the inventory. */
         while (d > first && pci_address_same_slot(d[-1].address, dev->address))
                 d--;
         for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
@@ -275,8 +275,9 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* Returns true when VfioDriver= is registered, when the registered drivers are unknown, or when a VFIO variant driver
- * for the device is loaded. inventory_variant_driver() returns only a loaded one. */
+/* Returns true when config->vfio_driver is registered, when the registered drivers are unknown, or, with
+ * VfioDriver=auto, when a VFIO variant driver for the device is loaded. inventory_variant_driver() returns only a
+ * loaded one. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));
