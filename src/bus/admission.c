@@ -13,7 +13,8 @@ struct WaitingCall {
         Server *server;
         sd_bus_message *call;
         Charge place, bytes;
-        sd_bus_slot *query; /* the pending GetConnectionCredentials; NULL: an earlier call has sent it */
+        sd_bus_slot *query; /* the GetConnectionCredentials sent for this call; NULL: it was sent for an earlier call,
+                               or the caller may read */
         bool admitted;      /* the call was put back into the queue of sd-bus */
 };
 
@@ -43,8 +44,8 @@ static WaitingCall *take(Admission *a, size_t i) {
         return w;
 }
 
-/* Returns true if a call of the connection is in the queue. asked: only count a call that has sent
- * GetConnectionCredentials. */
+/* Returns true if a call of the connection is in the queue. asked: consider only the call for which
+ * GetConnectionCredentials was sent. */
 static bool is_waiting(const Admission *a, const char *sender, bool asked) {
         for (size_t i = 0; i < a->n_waiting; i++)
                 if ((!asked || a->waiting[i]->query) && streq(sd_bus_message_get_sender(a->waiting[i]->call), sender))
@@ -134,7 +135,8 @@ static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *
         int known = credentials_read(answer, s->readers, &credentials);
         bool may_read = known >= 0 && (caller_is_root(credentials.uid) || credentials.is_member);
 
-        /* After this time without an answer, the bus does not read the daemon's messages any more. */
+        /* A bus that has not answered for CREDENTIALS_TIMEOUT_SEC is taken for one that no longer reads the daemon's
+         * messages. */
         if (known == -ETIMEDOUT) {
                 connection_give_up(&s->system_bus.connection);
                 return 0;
@@ -183,8 +185,8 @@ int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error) {
         known = caller_find(&s->callers, sender);
         if (known && known->may_read && was_admitted)
                 return 0;
-        /* A call waits behind earlier calls of the same caller about which polkit still decides, even if the caller may
-         * read by now: the calls keep their order. */
+        /* While polkit still decides about earlier calls of the caller, polkit is asked about this call too, even if
+         * the caller may read by now: so the calls keep their order. */
         if (known && (!known->may_read || authorizations_have(s, sender, intent_to_read)))
                 return ask_polkit(s, call, known->uid, error);
         if (known && !is_waiting(a, sender, false))

@@ -7,12 +7,13 @@
  * of a connection are queued until the bus replies, and the event loop serves other calls meanwhile. A call that is too
  * long, or for which the queue has no room, is refused with LimitExceeded.
  *
- * Root and members of the group BUS_GROUP may read. For other users polkit decides, once for a connection.
+ * Root and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit has allowed a
+ * connection to read, polkit is not asked about further calls of the connection.
  */
 
 #include "caller.h"
 
-/* The most calls in the queue. quota.h has the limits for each connection. */
+/* The most calls in the queue. QUOTA_UNKNOWN_CALLS and QUOTA_UNKNOWN_BYTES limit the calls of each connection. */
 #define ADMISSION_WAITING_MAX 1024U
 #define ADMISSION_SIZE_SMALL  4096U
 
@@ -23,9 +24,9 @@ typedef struct Admission {
         size_t n_waiting;
 } Admission;
 
-/* Decides whether a call that a connection has read can be served. Returns 0 when the caller is known and may read; 1
- * when the call was refused, or was queued, to be served later; or a negative errno. Calls of one connection keep their
- * order. A peer without a bus may read. */
+/* Decides whether a call can be served now. Returns 0 when the caller is known and may read; 1 when the call was
+ * refused, or was queued, to be served later; or a negative errno. Calls of one connection keep their order. A peer
+ * without a bus may read. */
 int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
 
 /* Drops all queued calls without a reply. */

@@ -15,8 +15,8 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* The exit status of a child is its verdict. If it refuses, it writes two strings, each with a NUL: the message and the
- * refusal as JSON. */
+/* The exit status of a child is its verdict, or ANSWER_FAILED. If the child refuses, it writes two strings, each with a
+ * NUL: the message and the refusal as JSON. */
 #define ANSWER_FAILED 255
 
 _Static_assert(_VERDICT_MAX < ANSWER_FAILED, "a verdict is an exit status");
@@ -90,7 +90,7 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         Refusal refusal = { 0 };
         Verdict v;
 
-        /* The argument go is a->text too: this child does not wait for a byte from its parent, so it needs no other
+        /* The argument `go` is a->text too: this child does not wait for a byte from its parent, so it needs no other
          * descriptor. */
         if (child_settle(parent, "passthrough-txt", a->text, a->text, -1) < 0)
                 _exit(ANSWER_FAILED);
@@ -102,13 +102,14 @@ _Noreturn static void run_child(const Answer *a, pid_t parent) {
         _exit((int) v);
 }
 
-/* Long replies. Each is a memfd that can no longer be changed. At the next reply, or when a client disconnects, the
- * daemon closes each memfd that its client has closed, which frees the memory. */
+/* Long replies. Each is a memfd that can no longer be changed. When the daemon handles another answer, or when a client
+ * disconnects, sweep_handouts() closes the memfds that their clients have closed, which frees the memory. */
 
 struct Handout {
         Handout *next;
         Charge descriptor, bytes;
-        int text; /* the daemon's descriptor of the memfd, of another open file than the client's descriptor */
+        int text; /* the daemon's descriptor of the memfd; it and the client's descriptor have separate open file
+                     descriptions */
 };
 
 static Handout *handout_free(Handout *h) {
@@ -123,8 +124,8 @@ static Handout *handout_free(Handout *h) {
 DEFINE_CLEANUP(Handout *, handout_free)
 
 /* Returns true when the client has closed its descriptor: then the kernel grants a write lease, as the memfd is open
- * nowhere else, not mapped, and not in flight in a socket. A client cannot interfere with a lease, as it could with a
- * lock. */
+ * nowhere else, not mapped, and not in flight in a socket. A client could interfere with a lock, but not with a
+ * lease. */
 static bool is_closed(const Handout *h) {
         if (fcntl(h->text, F_SETLEASE, F_WRLCK) < 0)
                 return false;
@@ -160,8 +161,9 @@ static int seal(int text) {
         return fcntl(text, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ? -errno : 0;
 }
 
-/* Replies to call with a variant that holds a descriptor of the memfd text. Takes ownership of text. Returns 0 or a
- * negative errno; -EDQUOT when the caller, or all callers together, have too many earlier descriptors open. */
+/* Replies to call with a variant that holds a descriptor of the memfd `text`. Takes ownership of `text`. Returns 0 or a
+ * negative errno; -EDQUOT when the caller, or all callers together, have too many descriptors of replies open, or with
+ * too many bytes. */
 static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
         _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
         _cleanup_close_ int owned = text, fd = -1;
@@ -189,7 +191,7 @@ static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text
         return 0;
 }
 
-/* The daemon, which sends one reply to each call. If a reply cannot be sent, the connection is lost. */
+/* The daemon, which sends at most one reply to each call. A refusal that cannot be sent is not sent again. */
 
 static void reply_refusal(Answer *a, const Refusal *refusal) {
         if (!a->replied)
@@ -330,7 +332,8 @@ static int on_exit_of_child(sd_event_source *source, const siginfo_t *end, void 
         return 0;
 }
 
-/* Kills the child. The Answer is freed when the child has exited, so that the limits count all children that exist. */
+/* Kills the child, or the validator. The Answer is freed when that process has exited, so that the limits count all
+ * processes that exist. */
 static void kill_process(Answer *a) {
         a->replied = true;
         child_watch_kill(&a->child);
@@ -361,7 +364,8 @@ static int start(Answer *a) {
                            on_timeout, a);
 }
 
-/* Starts each waiting answer whose caller has at most n children. Returns true when answers of other callers wait. */
+/* Starts, as far as the limits allow, each waiting answer whose caller has at most n children. Returns true when an
+ * answer waits whose caller has more children. */
 static bool start_of_callers(Server *s, uint64_t n) {
         bool more = false;
 

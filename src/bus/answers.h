@@ -36,14 +36,14 @@ struct Answer {
         sd_bus_message *call;
         uint32_t uid; /* uid of the caller */
         Charge place, process;
-        bool replied; /* a reply was sent, or the sender has left the bus */
+        bool replied; /* a reply was sent, or the sender or the connection is gone */
         AnswerMake make;
-        /* The arguments of the call, for AnswerMake. A string whose owner is not named is borrowed from call. */
+        /* The arguments of the call, for AnswerMake. All strings except those of request are borrowed from call. */
         Request request;  /* only of Plan */
         const char *name; /* name of the allocation */
-        char id[37];      /* id of this allocation when the caller was found to have the right to read it */
+        char id[37];      /* id that the allocation had when the right of the caller to read it was checked */
         DomainTemplate template;
-        const char *slot;   /* slot of the device whose <hostdev> is the reply; NULL: the whole document is */
+        const char *slot;   /* slot of the device whose <hostdev> is the reply; NULL: the reply is the whole document */
         GuestInfo info;     /* only for the whole document */
         const char *format; /* DOCUMENT_FORMAT_*; NULL: xml */
         bool validate;      /* passthroughd-libvirt validates the text: domxml_make_with_lines() */
@@ -62,8 +62,8 @@ DEFINE_CLEANUP(Answer *, answer_free)
 /* Queues the answer; takes ownership of it. The method returns the result to sd-bus. */
 int answer_queue(Answer *a);
 
-/* Runs in the child: writes the text, which has a NUL at its end or within. On a failure, or when the text is not
- * UTF-8, ends the child. */
+/* Runs in the child: writes `size` bytes of text, which must have a NUL at or before text[size]. On a failure, or when
+ * the text up to the first NUL is not UTF-8, ends the child. */
 void answer_write(const char *text, size_t size);
 
 /* Drops the calls that were made on this connection of the daemon: all of them (sender NULL), or only those of one

@@ -18,7 +18,8 @@
 /* AllowUserInteraction of polkit's CheckAuthorizationFlags. */
 #define ALLOW_USER_INTERACTION 1U
 
-/* The most times that polkit is asked about one call, because the intent of the call changed while polkit decided. */
+/* The most rounds in which polkit is asked about one call. A further round begins if the intent of the call has changed
+ * while polkit decided. */
 #define ROUNDS_MAX 4U
 
 static const char *const action_ids[_POLKIT_ACTION_MAX] = {
@@ -91,7 +92,7 @@ static Authorization *authorization_free(Authorization *a) {
 }
 DEFINE_CLEANUP(Authorization *, authorization_free)
 
-/* Removes the call from the list. The caller frees it. */
+/* Removes the call from the list. The caller of this function frees the Authorization. */
 static Authorization *take(Authorization *a) {
         for (Authorization **i = &a->server->authorizations; *i; i = &(*i)->next)
                 if (*i == a) {

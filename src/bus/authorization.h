@@ -10,7 +10,7 @@
 #include "bus/server.h"
 #include "caller.h"
 
-/* The time within which polkit must decide, and the longer time if polkit asks a person for a password. */
+/* The time within which polkit must decide, and the longer time if polkit may ask a person for a password. */
 #define AUTHORIZATION_TIMEOUT_SEC        25U
 #define AUTHORIZATION_PERSON_TIMEOUT_SEC 120U
 
@@ -18,8 +18,10 @@
 typedef enum PolkitAction {
         POLKIT_READ,      /* call the daemon without being a member of its group */
         POLKIT_ALLOCATE,  /* allocate, and change and release one's own allocations */
-        POLKIT_MANAGE,    /* change and release allocations of all users, and read their documents */
-        POLKIT_CONFIGURE, /* change what the node offers, and the log level */
+        POLKIT_MANAGE,    /* allocate for other users, change and release their allocations, and read the documents of
+                             these */
+        POLKIT_CONFIGURE, /* change what the node offers, accept replaced cards, and change the log level and the log
+                             target */
         POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
         _POLKIT_ACTION_MAX,
 } PolkitAction;
@@ -52,7 +54,7 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
-/* Returns true if a call of the sender, with an intent that read reads, waits for polkit. */
+/* Returns true if a call of the sender waits for polkit that authorize() got with this `read`. */
 bool authorizations_have(const Server *s, const char *sender, IntentRead read);
 
 /* Drops the calls that were made on this connection of the daemon: all of them (sender NULL), or only those of one

@@ -207,7 +207,7 @@ const NodeCapacity *capacity_find_node(const Capacity *c, int id) {
         return NULL;
 }
 
-/* True when the arrays a and b differ in length or content. Their elements must have no padding. */
+/* True when the arrays `a` and `b` differ in length or content. Their elements must have no padding. */
 #define ARRAYS_DIFFER(a, n_a, b, n_b) ((n_a) != (n_b) || memcmp(a, b, (n_a) * sizeof(*(a))) != 0)
 
 unsigned pool_capacity_differences(const PoolCapacity *before, const PoolCapacity *now) {

@@ -16,17 +16,17 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* Sender and path of the signal Disconnected, which sd-bus itself makes when the connection ends. */
+/* Sender, interface and path of the signal Disconnected, which sd-bus itself makes when the connection ends. */
 #define LOCAL      "org.freedesktop.DBus.Local"
 #define LOCAL_PATH "/org/freedesktop/DBus/Local"
 
-/* The interface that sd-bus itself serves on the objects. */
+/* An interface that sd-bus itself serves. The reply to its method GetManagedObjects is long. */
 #define OBJECT_MANAGER "org.freedesktop.DBus.ObjectManager"
 
 /* If messages wait this long to be sent, the connection is lost. */
 #define STALL_USEC (UINT64_C(10) * 1000000)
 
-/* A call is served only while at most this many messages wait to be sent. */
+/* A call that expects a reply is served only while at most this many messages wait to be sent. */
 #define QUEUE_MAX 4U
 
 static uint64_t count_queued(const Connection *c) {
@@ -35,9 +35,10 @@ static uint64_t count_queued(const Connection *c) {
         return sd_bus_get_n_queued_write(c->bus, &n) < 0 ? 0 : n;
 }
 
-/* Filters each message before sd-bus serves it. Refuses a call when its sender may not read or has asked for too many
- * long replies, or when replies on the connection are not read. Ignores a call of a reading method that expects no
- * reply: the bus limits the calls that wait for a reply, and so the calls with which a caller can flood the daemon. */
+/* Filters each message before sd-bus serves it. A call is queued or refused if admission_check() says so. A call that
+ * expects a reply is refused if replies on the connection are not read; GetManagedObjects also if its sender has asked
+ * for too many long replies. Ignores a call of a reading method that expects no reply: the bus limits the calls that
+ * wait for a reply, and so the calls with which a caller can flood the daemon. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -69,8 +70,10 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
-/* Serves the messages that sd-bus has read already, for which it does not watch the socket: those that arrived together
- * with the end of the authentication, and those that sd-bus read after stop_reading(), while it was not attached. */
+/* Closes the connection if messages still wait to be sent STALL_USEC after stop_reading(), or after
+ * connection_give_up(). Otherwise serves the messages that sd-bus has read already, for which the socket does not
+ * become readable again: those that arrived together with the end of the authentication, and those that sd-bus read
+ * after stop_reading(), while it was not attached. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         Connection *c = userdata;
         int r;
@@ -86,7 +89,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
 }
 
-/* Lets the event loop wait until the socket can be written, in place of sd-bus, which would also read. */
+/* Detaches sd-bus from the event loop, because sd-bus would also read. The event loop then waits until the socket can
+ * be written, at most STALL_USEC. */
 static int stop_reading(Connection *c) {
         int fd = sd_bus_get_fd(c->bus);
         int r = sd_bus_detach_event(c->bus);
@@ -216,8 +220,8 @@ void connection_close(Connection *c) {
         c->bus = sd_bus_close_unref(c->bus);
 }
 
-/* Root's own connections: at a socket that only root can open, each peer speaks D-Bus to the daemon without a bus. They
- * also work while the system bus does not. */
+/* Root's own connections: at a socket that only root and the daemon's user can open, each peer speaks D-Bus to the
+ * daemon without a bus. They also work while the system bus does not. */
 
 /* The most connections that are accepted in each interval. */
 #define ACCEPT_BURST         50U

@@ -10,14 +10,15 @@
 
 typedef struct Connection Connection;
 
-/* Called when the connection is lost; must call connection_close(). why: the cause as a clause for the journal; NULL:
- * the other side closed the connection. */
+/* Called when the connection is lost; must call connection_close(), or end the event loop. why: the cause as a clause
+ * for the journal; NULL: the other side closed the connection. */
 typedef void (*ConnectionLost)(Connection *c, const char *why);
 
 struct Connection {
         Server *server;
         sd_bus *bus;               /* NULL: closed */
-        sd_event_source *timer;    /* fires when messages wait too long, or when sd-bus may hold unread messages */
+        sd_event_source *timer;    /* fires when messages wait too long, when the connection is given up, or when sd-bus
+                                      may hold messages that were read and not yet served */
         sd_event_source *writable; /* watches the socket while messages wait; NULL: sd-bus watches the socket */
         bool authenticated;
         bool given_up;  /* connection_give_up() was called */
@@ -31,8 +32,9 @@ int connection_open(Connection *c, Server *s, sd_bus *bus, ConnectionLost lost);
 /* As connection_open(), for a peer without a bus on the connected socket fd. The peer may call every method. Takes
  * ownership of fd. */
 int connection_open_peer(Connection *c, Server *s, int fd, ConnectionLost lost);
-/* Closes the connection in the next turn of the event loop, because its other side does not answer. For callbacks of
- * sd-bus, which may not close the connection themselves. */
+/* Closes the connection because its other side does not answer: not at once, but in the next turn of the event loop, so
+ * that a callback of sd-bus can call this. */
 void connection_give_up(Connection *c);
-/* Closes the connection and drops queued messages. May be called again. */
+/* Closes the connection. Drops the messages that wait to be sent, and the calls that wait for a child or for polkit.
+ * May be called again. */
 void connection_close(Connection *c);

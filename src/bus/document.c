@@ -51,8 +51,8 @@ static Verdict check_format(Answer *a, Refusal *ret) {
                               "There is no format '%s'.", QUOTABLE(a->format));
 }
 
-/* Parses one option of the first n_options. Adds it to the set seen, and to the set on if it is a boolean with value
- * true. a borrows the strings of the message. */
+/* Parses one of the first n_options options. Adds it to the set `seen`. Adds it to the set `on` if it is a boolean with
+ * the value true; otherwise removes it from `on`. `a` borrows the strings of the message. */
 static Verdict read_option(sd_bus_message *m, const char *key, size_t n_options, unsigned *seen, unsigned *on,
                            Answer *a, Refusal *ret) {
         DocumentOption option;
@@ -223,8 +223,9 @@ static int get_nccl_topology(Server *s, sd_bus_message *call, uint32_t uid, sd_b
         return queue_document(s, call, uid, make_nccl_topology, false);
 }
 
-/* Calls the method if the caller may read the document of the allocation: its owner may without a question to polkit,
- * other users if polkit lets them manage allocations. */
+/* Calls the method if the caller may read the document of the allocation. The owner of the allocation and root may, and
+ * polkit is not asked; other users may if polkit lets them manage allocations. If there is no such allocation, calls
+ * the method, which refuses. */
 static int check_reader(Server *s, sd_bus_message *call, uint32_t uid, CallerMethod method, sd_bus_error *error) {
         HostView view = server_view(s);
         const Allocation *a;

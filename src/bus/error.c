@@ -36,7 +36,7 @@ const char *bus_error_name(Verdict v) {
                 [VERDICT_SHARED_MEMORY_TAKEN] = BUS_ERROR_SHARED_MEMORY_TAKEN,
         };
 
-        /* The verdicts without a name above are about the state of one device. */
+        /* Most verdicts without a name above are about the state of one device. */
         return (size_t) v < _VERDICT_MAX && names[v] ? names[v] : BUS_ERROR_UNAVAILABLE;
 }
 

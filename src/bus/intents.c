@@ -12,7 +12,8 @@ typedef struct Holdings {
         uint64_t cpus, memory;
 } Holdings;
 
-/* Counts the devices of the pool, or the slots of the service, that all allocations of the owner have together. */
+/* Counts the assigned devices of the pool, or the slots of the service, that all allocations of the owner have
+ * together. */
 static uint64_t count_pool(const HostView *view, uint32_t owner, const char *pool) {
         uint64_t n = 0;
 
@@ -38,8 +39,9 @@ static uint64_t count_memory(const HostView *view, const Request *r) {
         return n;
 }
 
-/* Counts what all allocations of the owner would have together with the request, so that a polkit rule can limit it.
- * again: the request is for an allocation that the owner has already. */
+/* Counts the CPUs and the memory that all allocations of the owner would have together with the request, so that a
+ * polkit rule can limit them. again: the request repeats the one that made an allocation (request_is_again()), so it
+ * adds nothing. */
 static Holdings count_holdings(const HostView *view, const Request *r, bool again) {
         Holdings h = { .cpus = again ? 0 : r->cpus, .memory = again ? 0 : count_memory(view, r) };
 
@@ -126,8 +128,8 @@ Verdict intent_to_attach(Server *s, sd_bus_message *call, uint32_t uid, Intent *
         return VERDICT_NONE;
 }
 
-/* The owner of an allocation that does not exist is taken to be the caller, so that a caller without rights cannot find
- * out which allocations exist. */
+/* If the allocation does not exist, the caller counts as its owner, so that a caller without rights cannot find out
+ * which allocations exist. */
 Verdict intent_on_allocation(Server *s, sd_bus_message *call, uint32_t uid, Intent *ret, Refusal *ret_refusal) {
         HostView view = server_view(s);
         const Allocation *a;

@@ -41,7 +41,7 @@ static void put_vfs(JsonText *t, const PciDevice *dev) {
         json_text_literal(t, "]");
 }
 
-/* Appends the BARs by their index, as lspci and the guest number them. The last one is the expansion ROM. */
+/* Appends the BARs that the device uses, each with its index. Index 6 is the expansion ROM. */
 static void put_bars(JsonText *t, const PciDevice *dev) {
         bool first = true;
 

@@ -191,7 +191,7 @@ static json_object *json_warnings(const HostView *view, const Allocation *a) {
         return array;
 }
 
-/* planned: a belongs to a plan, so it has no name, id, generation and owner yet. */
+/* planned: `a` belongs to a plan, so it has no name, id, generation and owner yet. */
 static json_object *json_allocation_or_plan(const HostView *view, const Allocation *a, bool planned,
                                             bool with_attributes) {
         json_object *o = json_object_new_object();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* The host topology for DescribeTopology: NUMA nodes with their free resources, devices below their bridges, and the
- * distances between GPUs and NICs. */
+ * distances between GPUs, other accelerators and NICs. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -26,9 +26,9 @@ static bool has_same_parent(const PciDevice *a, const PciDevice *b) {
         return a->parent == b->parent && n == pci_device_host_length(b) && (n == 0 || memcmp(a->path, b->path, n) == 0);
 }
 
-/* Returns the device below which dev is shown: for a VF its PF, for a slot of mediated devices its GPU, otherwise the
- * bridge above dev. If the sysfs paths place a VF and its PF below different bridges, the VF is shown below its own
- * bridge, because damaged data could otherwise make a cycle. */
+/* Returns the index of the device below which dev is shown: for a VF its PF, for a slot of mediated devices its GPU,
+ * otherwise the bridge above dev, or -1 on a root bus. If the sysfs paths place a VF and its PF below different
+ * bridges, the VF is shown below its own bridge, because damaged data could otherwise make a cycle. */
 static int find_above(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *pf = dev->type == PCI_TYPE_VF ? inventory_find(inv, dev->physfn) : NULL;
 
@@ -136,7 +136,8 @@ static json_object *json_missing(const Claim *claim) {
         return o;
 }
 
-/* Returns true for a slot that is in no pool and has no mediated device: such slots are not shown. */
+/* Returns true for a slot that is in no pool and in no allocation, and has no mediated device: such slots are not
+ * shown. */
 static bool is_idle_slot(const HostView *view, const PciDevice *dev) {
         return pci_device_is_slot(dev) && !policy_pool(view->policy, dev) && dev->vgpu_type == 0 &&
                !ledger_holder(view->ledger, dev->address);
@@ -160,7 +161,7 @@ static json_object *json_devices(const HostView *view, const Tree *t) {
         return array;
 }
 
-/* Returns the number of cores of the NUMA node of which at least one thread is in the set. */
+/* Returns how many cores of the NUMA node have at least one CPU in the set. */
 static int count_cores(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         CpuSet seen = { 0 };
 
@@ -191,8 +192,8 @@ static void add_cpus(json_object *o, const HostView *view, const NumaNode *node)
         json_object_object_add(o, "housekeeping", json_cores(view, node, &view->config->housekeeping));
 }
 
-/* Returns total and free memory of a node: in bytes of ordinary pages if page_size is 0, otherwise in hugepages of this
- * size. */
+/* Returns the total, free and allocated memory of a node: in bytes of ordinary pages if page_size is 0, otherwise in
+ * hugepages of this size. */
 static json_object *json_memory(const HostView *view, const NumaNode *node, uint64_t page_size, uint64_t total) {
         uint64_t unit = page_size > 0 ? page_size : 1;
         uint64_t available = ledger_memory_offered(view->ledger, view->inventory, view->config, node, page_size);
@@ -323,7 +324,7 @@ static json_object *json_near_pairs(const HostView *view, const uint32_t *member
                         Distance d = place_distance(&view->locality->places[members[i]],
                                                     &view->locality->places[members[j]]);
 
-                        /* NICs are last in members: if a is a NIC, b is one too. */
+                        /* NICs are last in members: if `a` is a NIC, `b` is one too. */
                         if (d > DISTANCE_PXB || pci_device_is_nic(a))
                                 continue;
                         if (found++ == TOPOLOGY_PAIRS_MAX) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Devices, allocations, plans and refusals as JSON, for Describe and --json. org.passthroughd1(5) documents the keys.
- * Pure. */
+/* Devices, allocations, plans and refusals as JSON, for the replies and errors of D-Bus. org.passthroughd1(5) documents
+ * the keys. Pure. */
 
 #include "model/json-value.h"
 #include "plan/device-state.h"
@@ -20,15 +20,15 @@ json_object *json_refusal(const Refusal *r);
 json_object *json_config_problems(const HostView *view);
 /* Makes an array of sentences, one for each endpoint that accepts no connection. */
 json_object *json_endpoint_problems(const HostView *view);
-/* Makes an array of the devices that a pool offered before the configuration lost lines, each with its address and that
- * pool. */
+/* Makes an array of the withdrawn devices (config/withdrawn.h), each with its address and the last pool that offered
+ * it. */
 json_object *json_withdrawn(const HostView *view);
 /* Returns the text of the whole host: devices, pools, NUMA nodes, allocations, notes. version: of the program. reader:
  * as in json_allocation(). The caller frees the text; NULL when out of memory. */
 char *json_describe(const HostView *view, const char *version, uint32_t reader);
-/* Makes the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs and NICs.
- * The matrix is null when it would have more than TOPOLOGY_MATRIX_MAX functions. Its pairs are null when there are more
- * than TOPOLOGY_PAIRS_MAX. */
+/* Makes the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs, other
+ * accelerators and NICs. The matrix is null when it would have more than TOPOLOGY_MATRIX_MAX functions. Its pairs are
+ * null when there are more than TOPOLOGY_PAIRS_MAX. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const HostView *view);

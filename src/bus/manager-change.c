@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The methods of the Manager that change something. They reply when the change is on disk, or was refused. */
+/* The methods of the Manager that change something. A method that starts a job does not wait for it: the reply has the
+ * object path of the job. An allocation is on disk before the reply. */
 
 #include "error.h"
 #include "request.h"
@@ -45,7 +46,7 @@ static int allocate(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error 
         return r < 0 ? r : sd_bus_reply_method_return(call, "oo", path, job);
 }
 
-/* Reads name and generation from the call, and calls function with them. The generation protects a newer allocation
+/* Reads name and generation from the call, and calls `function` with them. The generation protects a newer allocation
  * with the same name from a call that was delayed. Returns what a method of a vtable returns. */
 static int call_with_generation(sd_bus_message *call, Server *s,
                                 Verdict (*function)(void *userdata, const char *name, uint64_t generation,

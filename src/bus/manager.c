@@ -189,7 +189,7 @@ static int plan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *err
                 return r;
         if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* The owner decides only about shared memory, so a plan without shared memory does not need it. */
+        /* A plan needs an owner only for shared memory, which has one owner. */
         if (a->request.n_regions > 0 && !a->request.has_owner) {
                 a->request.owner = uid;
                 a->request.has_owner = true;
@@ -299,7 +299,7 @@ static int problem_property_get_text(sd_bus *bus, const char *path, const char *
         return sd_bus_message_append(reply, "s", problem_text(&view, find_problem_property(property)));
 }
 
-/* Returns the value of a property that is a list of texts. NULL: the property is one text. */
+/* Returns the value of a property that is a list. NULL: the property is one text, or out of memory. */
 static json_object *problem_list(const HostView *view, ProblemProperty p) {
         switch (p) {
         case PROBLEM_PROPERTY_CONFIG:
@@ -338,7 +338,8 @@ static int problem_property_get_withdrawn(sd_bus *bus, const char *path, const c
 
 #define NO_ARGS SD_BUS_NO_ARGS
 /* The flag of all methods. Without it sd-bus itself would ask the bus for the caller's credentials, and block the event
- * loop until the bus replies. The methods check the caller themselves (caller.h). */
+ * loop until the bus replies. Instead admission_check() decides who may read, and authorize() who may change
+ * something. */
 #define OPEN    SD_BUS_VTABLE_UNPRIVILEGED
 #define CHANGES SD_BUS_VTABLE_PROPERTY_EMITS_CHANGE
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Registers the D-Bus objects: the object of the manager, and those of devices, allocations, jobs, pools and NUMA
- * nodes. sd-bus asks by path for the latter. */
+/* Registers the D-Bus objects: those of the manager and of the log control, and those of devices, allocations, jobs,
+ * pools and NUMA nodes. For the objects of these five kinds, sd-bus calls find_object() with the path. */
 
 #include <errno.h>
 
@@ -9,8 +9,8 @@
 static const ObjectKind *const kinds[OBJECT_KINDS] = { &device_objects, &allocation_objects, &job_objects,
                                                        &pool_objects, &node_objects };
 
-/* Called by sd-bus for each access to an object. Returns 1 and sets *ret_found to the userdata of the object; 0: there
- * is no such object. */
+/* Called by sd-bus for each access to an object of a kind. Returns 1 and sets *ret_found to the userdata of the object.
+ * Returns 0 if there is no such object, or a negative errno. */
 static int find_object(sd_bus *bus, const char *path, const char *interface, void *userdata, void **ret_found,
                        sd_bus_error *error) {
         const ObjectSet *set = userdata;

@@ -4,7 +4,7 @@
 
 #include "server-internal.h"
 
-/* Serves the parked calls whose ticket is at most answered. */
+/* Serves the parked calls whose ticket is not above the number `answered`. */
 static void serve(Server *s, uint64_t answered) {
         Parked *p = &s->parked;
 

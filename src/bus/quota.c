@@ -15,13 +15,13 @@
 /* The most accounts. By default the bus allows fewer connections. */
 #define ACCOUNTS_MAX 4096U
 
-/* The limits fit those of dbus-daemon, which charges messages that clients have not read to their sender, the daemon:
- * it reads no message of the daemon while 127 MiB of them or 64 of their descriptors wait for clients. It allows one
- * uid 256 connections. */
+/* The limits fit those of dbus-daemon, which charges a message to its sender until the receiver has read it: it reads
+ * no message of the daemon while 127 MiB of the daemon's messages, or 64 descriptors in them, wait for clients. It
+ * allows one uid 256 connections. */
 static const struct {
-        uint64_t low;    /* for a caller that uses at most this much, only the limit most applies */
+        uint64_t low;    /* for a caller that uses at most this much, only the limit `most` applies */
         uint64_t of_one; /* limit of a caller that uses more than low */
-        uint64_t shared; /* limit of all callers together when such a caller asks */
+        uint64_t shared; /* limit of all callers together when a caller asks that uses more than low */
         uint64_t most;
         bool in_a_minute;
 } limits[_QUOTA_KIND_MAX] = {

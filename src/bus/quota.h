@@ -15,8 +15,8 @@
 #include "util/cleanup.h"
 
 typedef enum QuotaKind {
-        QUOTA_UNKNOWN_CALLS,    /* calls that wait until the bus has told the uid of their connection */
-        QUOTA_UNKNOWN_BYTES,    /* bytes of those of these calls that have more than ADMISSION_SIZE_SMALL */
+        QUOTA_UNKNOWN_CALLS,    /* calls in the queue of admission.h */
+        QUOTA_UNKNOWN_BYTES,    /* bytes of such calls; a call of at most ADMISSION_SIZE_SMALL bytes does not count */
         QUOTA_AUTHORIZATIONS,   /* calls that wait for polkit */
         QUOTA_ANSWERS,          /* calls whose replies children compute (answers.h) */
         QUOTA_PROCESSES,        /* the children that compute these replies */
@@ -49,9 +49,9 @@ typedef struct Charge {
 /* Returns true for the uid of root and for the daemon's own uid. */
 bool caller_is_root(uint32_t uid);
 
-/* Charges the caller. Returns false, and charges nothing, when the caller or all callers together would use too much.
- * call: the call whose sender is charged; NULL: charge the uid. ret: the charge to give back later; NULL for the kinds
- * that count within a minute. */
+/* Charges the caller. Returns false, and charges nothing, when the caller or all callers together would use too much,
+ * or when no account can be added. If uid is root's or UID_UNKNOWN, and call is not NULL, the connection of call is
+ * charged; otherwise the uid is. ret: the charge to give back later; NULL for the kinds that count within a minute. */
 bool quota_charge(Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind, uint64_t amount, Charge *ret);
 uint64_t quota_used(const Quota *q, sd_bus_message *call, uint32_t uid, QuotaKind kind);
 void quota_give_back(Charge *c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Parses the request (a{sv}) of Plan and Allocate. */
+/* Parses the request (a{sv}) of Plan, Allocate and Attach. */
 
 #include "request.h"
 
@@ -23,7 +23,7 @@ typedef struct RequestKey {
         const char *name;
         const char *type; /* D-Bus type of the value. If it is an array, read() is called for each element */
         Verdict (*read)(sd_bus_message *m, const struct RequestKey *key, Request *r, Refusal *ret);
-        size_t offset; /* offset of the member in Request, for a read() that serves several keys */
+        size_t offset; /* offset of the member in Request; unused if read() does not call member_of() */
         size_t max;    /* the most bytes of a string */
         /* Only for read_word(). */
         int (*find)(const char *word); /* returns the value of an enum, or a negative number */
@@ -146,7 +146,7 @@ static Verdict read_set(sd_bus_message *m, const RequestKey *key, Request *r, Re
                 "There is no set of %s '%s'.", nodes ? "NUMA nodes" : "CPUs", QUOTABLE(s));
 }
 
-/* Returns the page size in the form that Request has: ordinary pages are 0. */
+/* Returns the page size in the form that Request has: REQUEST_PAGE_MIN, which means ordinary pages, becomes 0. */
 static uint64_t hugepage(uint64_t size) {
         return size == REQUEST_PAGE_MIN ? 0 : size;
 }

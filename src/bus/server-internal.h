@@ -32,7 +32,7 @@ typedef enum JobProperty {
         _JOB_PROPERTY_MAX,
 } JobProperty;
 
-/* Digests of the properties that clients saw last of a job. */
+/* Digests of a job's properties, as clients last saw them. */
 typedef struct ShownJob {
         uint32_t id; /* 0: this element is not used */
         uint64_t values[_JOB_PROPERTY_MAX];
@@ -63,7 +63,7 @@ typedef struct ObjectKind {
 } ObjectKind;
 #define OBJECT_KINDS 5U
 
-/* The objects of a kind on one server: the userdata that sd-bus has for them. */
+/* The objects of one kind on one server. It is the userdata of their fallback vtable and of their node enumerator. */
 typedef struct ObjectSet {
         Server *server;
         const ObjectKind *kind;
@@ -81,8 +81,9 @@ struct Server {
         Authorization *authorizations; /* newest first */
         uint64_t n_authorizations;     /* number of ids for CancelCheckAuthorization given so far */
         Answer *answers;               /* oldest first */
-        Capacity *capacity;            /* as clients see it; NULL before the first server_settle() */
-        uint64_t epoch;                /* grows with every signal about a device, an allocation, a pool or a node */
+        Capacity *capacity;            /* as clients see it; NULL before the first measurement */
+        uint64_t epoch; /* grows with every change of a device, an allocation, a pool or a node that the daemon tells to
+                           clients */
         uint64_t told_epoch;
         ShownJob jobs[SERVER_JOBS_MAX];
         uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
@@ -110,39 +111,44 @@ int node_path(int id, char **ret);
 
 extern const ObjectKind device_objects, allocation_objects, job_objects, pool_objects, node_objects;
 
-/* Returns the server. Call it in a getter of a property of an object. */
+/* Returns the server. Only for the property getters of an ObjectKind: there, the current slot of sd-bus has an
+ * ObjectSet as userdata. */
 static inline Server *server_of_getter(sd_bus *bus) {
         const ObjectSet *set = sd_bus_slot_get_userdata(sd_bus_get_current_slot(bus));
 
         return set->server;
 }
 
-/* objects.c: registers all D-Bus objects on a connection. */
+/* objects.c: registers all D-Bus objects on a connection. It calls the two functions below, of manager.c and
+ * logcontrol.c. */
 int objects_add(sd_bus *bus, Server *s);
 int manager_object_add(sd_bus *bus, Server *s);
 int log_control_add(sd_bus *bus, Server *s);
 
 /* connection.c */
-/* Opens the private socket in $RUNTIME_DIRECTORY, if this is set, and accepts root's connections. A failure is only
- * logged. */
+/* Opens the private socket in $RUNTIME_DIRECTORY, if this is set, and accepts connections of root and of the daemon's
+ * user. A failure is only logged. */
 void peers_listen(Server *s);
 void peers_done(Server *s);
 
-/* device.c: find the device that an argument of a method names. */
+/* device.c: parses an argument of a method that is a PCI address, and refuses any other text. The device need not
+ * exist. */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
-/* Returns the device. NULL when the caller was sent a refusal; the method then returns *ret_reply to sd-bus. */
+/* Returns the device at the address `text`. NULL when the caller was sent a refusal; the method then returns *ret_reply
+ * to sd-bus. */
 const PciDevice *bus_find_device(sd_bus_message *call, const HostView *view, const char *text, int *ret_reply);
 
 /* manager.c: stores the digests of the problems. Returns a bit (1 << ProblemProperty) for each property whose digest
  * differs from the stored one. */
 unsigned problems_note_shown(Server *s);
 
-/* settle.c: measures the capacity, signals its changes, and returns it. NULL before the announcement. */
+/* settle.c: measures the capacity, signals its changes, and returns it. NULL before the first measurement; the daemon
+ * measures nothing before the announcement. */
 const Capacity *server_capacity(Server *s);
 
 /* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal,
  * because its digest differs, or because it is signalled together with such a property. All properties of a new job
- * differ. */
+ * differ. Returns 0 if the job does not exist. */
 unsigned job_note_shown(Server *s, uint32_t id);
 void job_forget_shown(Server *s, uint32_t id);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Signals what has changed in the capacity, and then by the epoch that anything has changed. */
+/* Signals the changes of the capacity and of the problems, and then the epoch if it has grown. */
 
 #include "server-internal.h"
 

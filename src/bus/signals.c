@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Emits signals on the bus and to each peer when a job, an allocation or a device is added, changes or is removed. */
+/* Emits signals on the bus and to each peer: when a job, an allocation, a device, a pool or a NUMA node is added,
+ * changes or is removed, and when problems or the epoch change. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -9,11 +10,12 @@
 #include "util/log.h"
 
 typedef struct Signal {
-        const char *path;         /* path of the object; NULL when memory for it ran out */
-        const char *interface;    /* interface of the object */
-        const char *member;       /* name of the Manager's signal; NULL: the Manager has none for this change */
-        const char *label;        /* the allocation's name, or the device's address */
-        const char *result;       /* result of the job; only for a job that was removed */
+        const char *path;      /* path of the object; NULL when memory for it ran out */
+        const char *interface; /* interface of the object */
+        const char *member; /* name of the Manager's signal that emit_added() and emit_removed() emit too; NULL: none */
+        const char *label;  /* label of the object before encoding: the allocation's name or the device's address, for
+                               example */
+        const char *result; /* result of the job; only for a job that was removed */
         const char *const *names; /* names of all properties of the object that change */
         unsigned properties;      /* a bit for each property that has changed */
         uint32_t id;              /* id of the job; only for signals about a job */
@@ -21,8 +23,8 @@ typedef struct Signal {
 
 typedef int (*Emit)(sd_bus *bus, const Signal *signal);
 
-/* The most signals that wait for the other side of a connection. A connection with more is closed, because the signals
- * would fill the daemon's memory. */
+/* The most messages that may wait for the other side of a connection when a signal is emitted. A connection with more
+ * is closed, because the signals would fill the daemon's memory. */
 #define UNREAD_MAX 1024U
 
 /* The id as the label of an object. LABEL() is valid until the end of the expression. */
@@ -99,7 +101,8 @@ static int emit_job_removed(sd_bus *bus, const Signal *signal) {
         return r < 0 ? r : emit_object_removed(bus, signal);
 }
 
-/* Emits the signal of the ObjectManager for a new object, and then the signal of the Manager if it has one. */
+/* Emits the signal of the ObjectManager for a new object, and then the signal of the Manager if signal->member names
+ * one. */
 static int emit_added(sd_bus *bus, const Signal *signal) {
         int r = sd_bus_emit_object_added(bus, signal->path);
 

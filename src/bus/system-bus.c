@@ -11,10 +11,10 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* The default address of the bus: D-Bus Specification, Well-known Message Bus Instances. */
+/* The default address of the bus. The D-Bus Specification has it with /var/run, a symbolic link to /run. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* The daemon's startup waits at most this long for a bus that does not answer. */
+/* The limit of each of the two times that startup waits for the bus: server_waits_for_bus() in bus/server.h. */
 #define PATIENCE_USEC (UINT64_C(15) * 1000000)
 
 /* The delay before the daemon connects again. It doubles with each attempt, until the daemon owns its name. */
@@ -29,7 +29,7 @@ static int on_time(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Lets startup continue without the bus. */
+/* Ends startup's wait for the bus, which has answered or cannot be used. */
 static void stop_waiting(Server *s) {
         SystemBus *b = &s->system_bus;
 
@@ -74,7 +74,8 @@ static void on_lost(Connection *c, const char *why) {
         s->callers = (Callers) { 0 };
         reports_cancel(&s->reports);
         connection_close(c);
-        /* The bus has forgotten with the connection what it charged to the daemon. */
+        /* With the connection, the bus has dropped the messages that it charged to the daemon, so a new minute
+         * begins. */
         quota_start_minute(&s->quota);
         log_lost(b, why ?: "the bus closed the connection");
         b->delay = b->delay ? MIN(2 * b->delay, DELAY_MAX_USEC) : DELAY_MIN_USEC;

@@ -15,7 +15,8 @@ typedef struct SystemBus {
         bool lost_logged;
 } SystemBus;
 
-/* Connects to the bus, and asks who owns the name. If another daemon does, the event loop exits with a failure. */
+/* Connects to the bus, and asks who owns the name. If another daemon owns it during startup, the event loop exits with
+ * a failure. */
 void system_bus_start(Server *s);
 /* Requests the name, now, or as soon as the bus is connected. */
 void system_bus_request_name(Server *s);

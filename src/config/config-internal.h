@@ -7,7 +7,8 @@
 
 typedef enum Section {
         SECTION_NONE,    /* before the first header */
-        SECTION_IGNORED, /* after a broken header; the keys below it are skipped without further problems */
+        SECTION_IGNORED, /* after an ignored header, such as a broken or unknown one; the keys below it are skipped
+                            without further problems */
         SECTION_DAEMON,
         SECTION_FABRIC,
         SECTION_POOL,    /* the pool is config->pools[pool] */
@@ -30,8 +31,8 @@ typedef struct ConfigParser {
         int error;    /* 0, or -ENOMEM: parsing stops */
 } ConfigParser;
 
-/* Sets Config.block_reason, which withholds all devices, because the current line could not be read and may exclude
- * some. what: the beginning of the sentence. Returns 0 or -ENOMEM. */
+/* Sets Config.block_reason, unless it is set already: all devices are withheld, because the current line could not be
+ * read and may exclude some. what: the beginning of the sentence. Returns 0 or -ENOMEM. */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);
 
@@ -40,8 +41,8 @@ int parser_hold_back_header(ConfigParser *p);
         parser_told_problem((p), config_add_problem((p)->config, (p)->file, (p)->line, __VA_ARGS__))
 int parser_told_problem(ConfigParser *p, int r);
 
-/* Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". Without this check, the
- * lines after it would be read as part of the previous section. */
+/* Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". The lines after it are
+ * read as part of the previous section, so the caller withholds all devices. */
 bool config_may_be_header(const char *text);
 
 /* Reads one key of the current section. Returns 0, also when the key has a problem, or -ENOMEM. */

@@ -20,8 +20,8 @@
 #define MANAGER_MAX           107U /* the longest path of a UNIX socket */
 #define SERVER_MAX            44U  /* as MANAGER_MAX, with room for the name of a region */
 
-/* A value parser returns 0, -ENOMEM, or another negative errno for a wrong value. The key then has the problem
- * "expected ..." with the text of the table. */
+/* A value parser returns 0, -ENOMEM, or another negative errno for a wrong value. A wrong value becomes a problem with
+ * the text of Key.expected. A parser that has added a problem itself returns 0. */
 
 /* block_reason names only the first line that could not be read. */
 int parser_hold_back(ConfigParser *p, const char *what) {
@@ -138,8 +138,8 @@ static int parse_shared_memory_group(ConfigParser *p, const char *value) {
         return string_copy(&p->config->shared_memory_group, value);
 }
 
-/* Parses an absolute path that contains %n exactly once. %n becomes the name of a region, because each region has its
- * own server. */
+/* Parses an absolute path that contains %n exactly once, or nothing. %n becomes the name of a region, because each
+ * region has its own server. */
 static int parse_shared_memory_server(ConfigParser *p, const char *value) {
         const char *name = strstr(value, "%n");
         size_t before = strspn(value, DRIVER_NAME "./");
@@ -207,7 +207,7 @@ static int parse_fabric(ConfigParser *p, const char *value) {
         return parse_yes(value, &p->config->pools[p->pool].fabric);
 }
 
-/* Parses the address of Fabric Manager: HOST:PORT, or an absolute path. */
+/* Parses the address of Fabric Manager: HOST:PORT, an absolute path, or nothing. */
 static int parse_manager(ConfigParser *p, const char *value) {
         size_t host = strspn(value, DRIVER_NAME ".");
         uint64_t port;
@@ -284,7 +284,7 @@ static int parse_module(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Parses a URI of libvirt: a scheme, ':' and printable characters without spaces. */
+/* Parses a URI of libvirt: a scheme, "://" and printable ASCII characters without spaces; or nothing. */
 static int parse_libvirt(ConfigParser *p, const char *value) {
         size_t scheme = strspn(value, "abcdefghijklmnopqrstuvwxyz+");
 
@@ -326,8 +326,8 @@ static int parse_stop_services(ConfigParser *p, const char *value) {
         return r;
 }
 
-/* Parses CleanerCommand=, whose words are separated by spaces. Characters with a meaning to a shell, quotes among them,
- * are refused, because no shell interprets them. */
+/* Parses CleanerCommand=, whose words are separated by spaces. Quotes, '`', '$' and '\' are refused, because no shell
+ * interprets them. */
 static int parse_cleaner(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -358,7 +358,7 @@ static int parse_virtual_functions(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Parses VfAttributes=, and adds its own problems. */
+/* Parses VfAttributes=. Adds the problem of a wrong value itself. */
 static int parse_vf_attributes(ConfigParser *p, const char *value) {
         _cleanup_free_ char *problem = NULL;
         VfAttributes v;
@@ -411,8 +411,8 @@ static int parse_port_types(ConfigParser *p, const char *value) {
         return 0;
 }
 
-/* Adds a Match= line, and the problems of its terms. Only the literal line "Match=" empties the list, so that no
- * exclusion is lost by mistake. */
+/* Adds a Match= line, or the problem because of which it is ignored. Only the literal line "Match=" empties the list,
+ * so that no exclusion is lost by mistake. */
 static int add_match(ConfigParser *p, const char *value, Match **matches, size_t *n) {
         _cleanup_free_ char *problem = NULL;
         Match m;
@@ -526,7 +526,8 @@ static const char *find_unknown_placeholder(const char *variables) {
 static int parse_variables(ConfigParser *p, const char *value) {
         const char *unknown = find_unknown_placeholder(value);
 
-        if (unknown && (unsigned char) unknown[1] < 0x80) /* else it begins a UTF-8 character: do not split that */
+        /* From 0x80 on, unknown[1] is the first byte of a UTF-8 character, which %.2s would split. */
+        if (unknown && (unsigned char) unknown[1] < 0x80)
                 return parser_problem(p, "Variables= is ignored: '%.2s' is no placeholder; known: %%h, %%p and %%n.",
                                       unknown);
         if (*value && !variables_are_valid(value))
@@ -615,7 +616,7 @@ static int unknown_key(ConfigParser *p, const char *name) {
         return parser_problem(p, "Unknown key '%s=' in %s; known: %s.", name, section_names[p->section], known);
 }
 
-/* Handles a key in an ignored section, whose broken header was reported already. */
+/* Handles a key in an ignored section, whose header was reported already. */
 static int ignored_key(ConfigParser *p, const char *name) {
         if (!p->suspect || !streq(name, "Match"))
                 return 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
 /* Reads lines and sections. libinih splits a line into key and value. This file examines each line before libinih gets
- * it, because libinih reports no line numbers, cuts section names at 49 bytes, does not report empty sections, and
- * reports only the first error. */
+ * it, because libinih passes no line number with a key, cuts section names at 49 bytes, does not report empty sections,
+ * and reports only the first error. */
 
 #include <errno.h>
 #include <ini.h>
@@ -145,8 +145,9 @@ static int parse_header(ConfigParser *p, char *line) {
         return begin_section(p, line + 1);
 }
 
-/* Copies the next line to buf, without its indentation, because libinih would take an indented line as a continuation.
- * Tabs become spaces. Returns false at the end of the text. */
+/* Copies the next line to buf, as far as it fits, and sets *ret_len to its whole length. Leaves out spaces at the end,
+ * and the indentation, because libinih would take an indented line as a continuation. Tabs become spaces. Returns false
+ * at the end of the text. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;
@@ -183,7 +184,8 @@ static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }
 
-/* Examines the line in buf. Returns true when the line may be a key, which libinih then parses. */
+/* Examines the line in buf, which has len bytes in the file, and handles a section header. Returns true when the line
+ * may be a key, which libinih then parses. */
 static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         size_t n = MIN(len, size - 1);
         int r;
@@ -207,7 +209,7 @@ static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         return false;
 }
 
-/* Handles a line in which libinih found no key. In buf, libinih has cut off a '=' and the text after it. */
+/* Handles a line in which libinih found no key. */
 static int no_key(ConfigParser *p, const char *line) {
         int r = parser_problem(p, "The line is neither [Section] nor Key=value nor a comment.");
 

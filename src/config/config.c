@@ -284,7 +284,6 @@ static int check_fabric(Config *c, Pool *pool) {
                         "NVLink partitions for vGPUs. Remove one of the two keys.",
                         pool->name);
         }
-        /* Without partitions the pool offers nothing to a request for one. */
         if (!pool->fabric || c->fabric.n > 0)
                 return 0;
         return config_add_problem(c, pool->place.file, pool->place.line,

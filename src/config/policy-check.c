@@ -18,11 +18,12 @@ static bool is_function_of_gpu(const PciDevice *gpu, const PciDevice *dev) {
         return false;
 }
 
-/* Returns true when a pool offers the device, or the GPU of which the device is an auxiliary function. */
+/* Returns true when the device is in a pool, or when a pool offers the GPU of which the device is an auxiliary
+ * function. */
 static bool is_offered(const Policy *p, const PciDevice *dev) {
         const PciDevice *first = p->inventory->devices, *end = first + p->inventory->n_devices, *d = dev;
 
-        /* The functions of a slot are neighbours in the inventory. */
+        /* The functions of a PCI slot are neighbours in the inventory. */
         while (d > first && pci_address_same_slot(d[-1].address, dev->address))
                 d--;
         for (; d < end && pci_address_same_slot(d->address, dev->address); d++)
@@ -40,19 +41,19 @@ static bool offers_vgpu(const Policy *p, const PciDevice *dev) {
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
-        /* A bridge is no reason to block, even if the host needs it, because it always keeps its driver. */
+        /* That the host needs a bridge does not block the group, because a bridge always keeps its driver. */
         if ((policy_host_needs(member, policy_pool(p, member)) && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
             policy_is_excluded(p, member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* vfio-pci refuses a PF with VFs (vfio_pci_core.c), because the PF's driver serves the VFs. */
+        /* vfio-pci refuses a PF with VFs (vfio_pci_core.c). */
         if (pci_device_has_vfs(member))
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         if (!member->has_override)
                 return harmless ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A VF with a vGPU keeps its driver. So no member can be held for it, and it cannot be held for another
-         * device. */
+        /* A device of a pool with VgpuType= keeps its driver. So no member of its group can be held for it, and it
+         * cannot be held for another device. */
         if (offers_vgpu(p, dev) || offers_vgpu(p, member))
                 return harmless && !policy_pool(p, member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
         /* A port of the same card that is in no pool blocks unless its driver is harmless, because the host may use the
@@ -69,7 +70,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
         "Stop what uses the GPU, for example nvidia-persistenced: then its driver takes the memory offline. Or load "  \
         "nvidia with NVreg_CoherentGPUMemoryMode=driver."
 
-/* Refuses dev because of the member m, which blocks dev's group. The checks are in the order of policy_group_role(). */
+/* Refuses dev because of the member `m`, which blocks dev's group. The checks are in the order of
+ * policy_group_role(). */
 static Verdict refuse_member(const Policy *p, const PciDevice *dev, const PciDevice *m, Refusal *ret) {
         const char *remedy = "Unbind its driver, or move one of the cards to a slot with a group of its own.", *why;
 
@@ -251,7 +253,8 @@ static Verdict refuse_outsider(const Policy *p, const PciDevice *dev, Refusal *r
         return refuse(ret, VERDICT_NOT_IN_POOL, &dev->address, remedy, "No pool offers it, and the IOMMU is off.");
 }
 
-/* Refuses a VF whose PF is missing or not bound to a host driver, and an InfiniBand VF whose PF cannot set GUIDs. */
+/* Refuses a VF whose PF is missing or not bound to a host driver. Also refuses an InfiniBand VF whose PF cannot set
+ * GUIDs, unless another program creates the VFs of the PF (VirtualFunctions=external). */
 static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) {
         const PciDevice *pf = inventory_find(p->inventory, vf->physfn);
         const char *address = PCI_ADDRESS_STR(vf->physfn);
@@ -272,7 +275,9 @@ static Verdict check_physfn(const Policy *p, const PciDevice *vf, Refusal *ret) 
         return VERDICT_NONE;
 }
 
-/* Returns true when the device's VFIO driver is registered. inventory_variant_driver() returns only a loaded one. */
+/* Returns true when config->vfio_driver is registered, when the registered drivers are unknown, or, with
+ * VfioDriver=auto, when a VFIO variant driver for the device is loaded. inventory_variant_driver() returns only a
+ * loaded one. */
 static bool has_vfio_driver(const Policy *p, const PciDevice *dev) {
         return inventory_may_have_driver(p->inventory, p->config->vfio_driver) ||
                (p->config->variants && inventory_variant_driver(p->inventory, dev));
@@ -291,7 +296,8 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
                       PCI_ADDRESS_STR(*device));
 }
 
-/* Checks a VF that has vGPUs. The vendor's driver keeps the VF, so neither vfio-pci nor driver_override is needed. */
+/* Checks a device of a pool with VgpuType=: it must be a VF that can have a vGPU. The vendor's driver keeps the VF, so
+ * neither vfio-pci nor driver_override is needed. */
 static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) {
         _cleanup_free_ char *remedy = NULL;
 
@@ -318,7 +324,8 @@ static Verdict check_vgpu(const PciDevice *dev, const Pool *pool, Refusal *ret) 
                       pool->name, PCI_ADDRESS_STR(dev->address), dev->driver ?: "no driver");
 }
 
-/* Refuses when Hypervisor= does not match this machine, or when Xen does not support such a device. */
+/* Refuses when Hypervisor= does not match this machine, and with Xen also when the pool has VgpuType= or Fabric=. The
+ * device must be in a pool. */
 static Verdict check_hypervisor(const Policy *p, const PciDevice *dev, Refusal *ret) {
         const Pool *pool = policy_pool(p, dev);
         bool xen = p->config->hypervisor == HYPERVISOR_XEN;
@@ -379,7 +386,7 @@ Verdict policy_check_uncached(const Policy *p, const PciDevice *dev, Refusal *re
         }
         if (!policy_pool(p, dev))
                 return refuse_outsider(p, dev, ret);
-        /* Memory that is online on the device is no reason with StopServices= of its pool: the job stops these
+        /* Online memory of the device is no reason to refuse if its pool has StopServices=: the job stops these
          * services, and checks again. */
         if (policy_host_needs(dev, policy_pool(p, dev)))
                 return refuse(ret, VERDICT_HOST_CRITICAL, &dev->address, MEMORY_REMEDY,

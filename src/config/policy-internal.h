@@ -5,15 +5,17 @@
 
 #include "config/policy.h"
 
-/* Returns true when the device shows the host's display, unless the request has force. */
+/* Returns true when the device is the boot VGA or shows the host's console. Always false for a policy of
+ * policy_new_forced(). */
 bool policy_is_display(const Policy *p, const PciDevice *dev);
-/* Returns true when the device must stay with the host, because it is excluded, or needed by the host, or no guest can
- * have such a device. */
+/* Returns true when the device must stay with the host: it is excluded, the host needs it, it is the host's display, or
+ * no guest can have such a device. True for all devices while Config.block_reason is set. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev);
 
 /* Returns the first line of [Exclude] that matches the device; NULL when there is none. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev);
-/* Returns the first line of [Exclude] that matches the PF or one of its VFs; NULL when there is none. */
+/* Returns the first line of [Exclude] that matches the PF, or else the first that matches a model of its VFs, which may
+ * not exist yet; NULL when there is none. */
 const Match *policy_find_vf_exclude(const Policy *p, const PciDevice *pf);
 
 /* Returns the first VF of the PF, or slot of the GPU, that a pool offers; NULL when there is none. */

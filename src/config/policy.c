@@ -57,7 +57,7 @@ static int assign_pool(Policy *p, size_t index) {
 }
 
 /* If a pool with VgpuType= has a GPU with mediated devices, puts slots of the GPU into the pool in place of the GPU, as
- * many as an idle GPU has room for. */
+ * many as an idle GPU has room for; MDEV_SLOTS_UNKNOWN if that number is unknown. */
 static void offer_slots(Policy *p, size_t index) {
         const PciDevice *gpu = &p->inventory->devices[index];
         const Pool *pool = p->pools[index] >= 0 ? &p->config->pools[p->pools[index]] : NULL;
@@ -75,7 +75,7 @@ static void offer_slots(Policy *p, size_t index) {
         p->pools[index] = -1;
 }
 
-/* [Exclude] names a GPU. So for a slot of mediated devices, its GPU is compared. */
+/* A slot of mediated devices is excluded when a line of [Exclude] matches its GPU. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev) {
         const PciDevice *gpu = pci_device_is_slot(dev) ? inventory_find(p->inventory, dev->physfn) : NULL;
 
@@ -174,7 +174,7 @@ static bool pool_gets_devices(const Policy *p, const Pool *pool) {
  * Adds a problem for each pool whose VirtualFunctions= creates no VFs because of [Exclude]. There is no problem if the
  * pool still gets devices, because an admin may exclude one PF of several; and none while block_reason is set, which is
  * reported by itself. A PF on which the daemon creates no VFs for another reason, such as RoCE LAG, is always a
- * problem, because the admin may expect VFs there.
+ * problem, because the admin may expect VFs there. A pool gets one problem at most.
  */
 static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -275,8 +275,8 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-/* Adds to the refusal of a PF that the host uses why the PF gets no VFs either. Use by the host alone does not prevent
- * VFs. */
+/* ret: the refusal of a PF that the host uses. If the PF gets no VFs either, adds the reason to ret. That the host uses
+ * a PF does not prevent VFs. */
 static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
         const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -288,7 +288,8 @@ static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* Adds to the refusal of a PF with VFs that the host has no RDMA device for the bond as long as the VFs exist. */
+/* ret: the refusal of a PF. If the PF has VFs and is in a bond with RoCE LAG, adds that the host has no RDMA device for
+ * the bond as long as the VFs exist. */
 static void tell_roce_lag(const Policy *p, const PciDevice *pf, Refusal *ret) {
         if (pf->n_virtfns > 0 && ret->message && policy_pf_has_roce_lag(p, pf))
                 (void) string_replace(&ret->message,

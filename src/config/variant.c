@@ -74,13 +74,14 @@ static unsigned open_parts(const char *pattern) {
         return n;
 }
 
-/* Returns the variant driver whose alias matches the device most specifically. loaded: only of drivers that are loaded.
- * NULL: none. */
+/* Returns the VFIO variant whose alias matches the device most specifically; NULL: none. loaded: consider only drivers
+ * that are loaded. */
 static const VfioVariant *find_variant(const Inventory *inv, const PciDevice *dev, bool loaded) {
         const VfioVariant *best = NULL;
         char name[64];
 
-        /* Format the device's modalias as the kernel does. The interface byte of the class is its last part. */
+        /* Format the device's modalias as the kernel does, but without "pci:". The last part, i%02X, is the lowest byte
+         * of the class. */
         (void) snprintf(name, sizeof(name), "v%08Xd%08Xsv%08Xsd%08Xbc%02Xsc%02Xi%02X", dev->vendor, dev->device,
                         dev->subsystem_vendor, dev->subsystem_device, dev->class >> 16 & 0xff, dev->class >> 8 & 0xff,
                         dev->class & 0xff);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Records which devices are withdrawn by a configuration with broken lines. */
+/* Records which devices are withdrawn by a configuration with broken lines, or without a file. */
 
 #include "config/withdrawn.h"
 
@@ -14,7 +14,7 @@ void withdrawn_done(WithdrawnList *l) {
         *l = (WithdrawnList) { 0 };
 }
 
-/* Returns the pool that offers the device in the policy before, or the pool that the list has for the device; NULL:
+/* Returns the pool that offers the device in the policy `before`, or the pool that the list has for the device; NULL:
  * none. */
 static const char *former_pool(const WithdrawnList *l, const Policy *before, const PciDevice *dev) {
         if (policy_offers(before, dev))
