@@ -74,7 +74,8 @@ static int add_endpoints(DaemonReport *d, json_object *pool) {
         return r;
 }
 
-/* Adds which devices broken lines of the configuration have withdrawn. The broken lines themselves are added last. */
+/* Adds the sentence of view_withdrawn(), and why no device is offered, if none is. add_problems() adds the broken lines
+ * of the configuration last. */
 static int add_withdrawn(DaemonReport *d, json_object *node) {
         _cleanup_free_ char *withdrawn = view_withdrawn(node);
         const char *none = reply_text(node, "none_offered");

@@ -26,7 +26,7 @@ static const Column columns[] = {
 
 DEFINE_CLEANUP(sd_journal *, sd_journal_close)
 
-/* Opens the journal. Fails when the user may read none of its files, of which sd-journal then opens none. */
+/* Opens the journal. Fails when sd-journal has opened no file: there is none, or the user may read none. */
 static int open_journal(const Args *args, sd_journal **ret) {
         _cleanup_(cleanup_sd_journal_close) sd_journal *j = NULL;
         int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
@@ -47,7 +47,7 @@ static int open_journal(const Args *args, sd_journal **ret) {
         return 0;
 }
 
-/* Returns a field of the current entry. NULL when the entry does not have it. */
+/* Returns a field of the current entry. The caller frees; NULL when the entry does not have the field. */
 static json_object *new_text(sd_journal *j, const char *field) {
         size_t n, skip = strlen(field) + strlen("=");
         const void *data;
@@ -66,8 +66,8 @@ static json_object *new_number(sd_journal *j, const char *field) {
                        : NULL;
 }
 
-/* Adds the current entry to entries, if it is an event. Other messages about the device have no event. Returns 0 or
- * -ENOMEM. */
+/* Adds the current entry to entries, if it is an event. Other messages about the device have no PASSTHROUGH_EVENT.
+ * Returns 0 or -ENOMEM. */
 static int add_entry(sd_journal *j, const char *address, bool local, json_object *entries) {
         json_object *event = new_text(j, "PASSTHROUGH_EVENT"), *o;
         char time[DOCUMENT_TIME_MAX];
@@ -93,7 +93,7 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
         return 0;
 }
 
-/* Matches entries of the daemon by its uid, or by root's, which version 0.1 had. No other user can send such
+/* Matches entries of the daemon by its uid, or by root's uid, with which version 0.1 ran. No other user can send such
  * entries. */
 static int match_daemon(sd_journal *j) {
         /* cppcheck-suppress getpwnamCalled ; passthroughctl has one thread */

@@ -230,8 +230,8 @@ bool view_not_offered(json_object *node) {
         return withdrawn || none;
 }
 
-/* Returns whether peers can reach the device. Its member "acs" is about the device's own ACS, towards functions of its
- * card; its member "isolated" is about the ports above it. */
+/* Returns words that tell whether peers can reach the device. The member "acs" is about the device's own ACS, towards
+ * the functions of its card; the member "isolated" is about the ports above the device. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
 

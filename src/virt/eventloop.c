@@ -82,7 +82,8 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return w ? arm(w) : 0;
 }
 
-/* Frees libvirt's data, in a later turn of the loop: libvirt may hold a lock now that the callback needs. */
+/* Frees libvirt's data and the watch. Runs in a later turn of the loop than remove_watch(), because libvirt may hold a
+ * lock while it calls remove_watch(), and free_opaque() may need that lock. */
 static int on_removed(sd_event_source *source, void *userdata) {
         Watch *w = userdata;
 
