@@ -6,7 +6,7 @@
 #include "model/daemon-report.h"
 #include "reply.h"
 
-/* Calls Describe, of the daemon or with --node of the recorded node, and sets *ret_node to the reply. If there is no
+/* Calls Describe of the daemon, or with --node of the recorded node, and sets *ret_node to the reply. If there is no
  * reply, *ret_node is NULL, and ret->unreachable says why. The caller frees *ret_node and calls daemon_report_done().
  * Returns 0 or -ENOMEM, reported. */
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);

@@ -20,7 +20,7 @@ static const Column columns[] = {
         { "EVENT", "event" },
         { "OWNER", .text = view_owner },
         { "GENERATION", "generation", .right = true, .wide = true },
-        { "ALLOCATION", "allocation", .wide = true }, /* the message names it, too */
+        { "ALLOCATION", "allocation", .wide = true }, /* most messages name the allocation, too */
         { "MESSAGE", "message", .wrapped = true },
 };
 

@@ -97,7 +97,7 @@ static const OptionInfo options[_OPTION_MAX] = {
 };
 
 /* The options for getopt_long(). */
-#define LONG_BASE 256 /* getopt_long() returns this plus the Option, as letters are smaller */
+#define LONG_BASE 256 /* getopt_long() returns LONG_BASE + Option for a long option; letters are smaller */
 typedef struct GetoptTables {
         struct option longs[_OPTION_MAX + 1];
         char shorts[2 + 2 * _OPTION_MAX + 1];

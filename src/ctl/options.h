@@ -9,11 +9,11 @@
 
 #include "util/cleanup.h"
 
-/* Exit statuses besides EXIT_SUCCESS, and EXIT_FAILURE, which means refused or failed. */
+/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. EXIT_FAILURE: the call was refused, or has failed. */
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 130
 
-/* The largest number for --lines, and the number without it. */
+/* The largest number for --lines, which is also the default. */
 #define HISTORY_LINES_MAX 1000U
 /* The largest number of seconds for --hold. */
 #define HOLD_MAX          86400U

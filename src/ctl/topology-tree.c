@@ -309,7 +309,7 @@ static bool is_of_interest(const Item *item) {
                 !streq_ptr(reply_text(item->device, "state"), "host"));
 }
 
-/* Puts a list of items in front of the children of above. The order of the list stays. */
+/* Puts a list of items in front of the children of `above`. The order of the list stays. */
 static void prepend_children(Item *above, Item *list) {
         Item *last = list;
 

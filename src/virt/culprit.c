@@ -27,8 +27,8 @@ long culprit_line(const xmlNode *element) {
         return (long) (intptr_t) element->_private;
 }
 
-/* Leaves out an element, or takes it back: makes it an empty comment, which keeps its place in the tree and is not
- * written. */
+/* Leaves out an element, or puts it back. An element that is left out becomes a comment without text, which keeps its
+ * place in the tree and is not written. */
 static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
@@ -70,7 +70,7 @@ static bool is_valid_or_set_reason(Search *s) {
         return false;
 }
 
-/* Leaves out the elements from index `from` up to, but not including, `to`; or takes them back. */
+/* Leaves out the elements from index `from` up to, but not including, `to`; or puts them back. */
 static void leave_out_range(xmlNode **elements, size_t from, size_t to, bool out) {
         for (size_t i = from; i < to; i++)
                 leave_out(elements[i], out);

@@ -36,7 +36,8 @@ typedef struct Reporter {
         size_t n_starting;
 } Reporter;
 
-/* A domain that was reported as starting. It has a timer of its own, so that the loop runs between two checks. */
+/* A domain that is starting. Each has its own timer, so that the loop handles other events between the checks of two
+ * domains. */
 struct Starting {
         Reporter *reporter;
         virDomain *domain; /* a reference of its own */
