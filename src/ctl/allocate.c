@@ -13,7 +13,7 @@
 #include "verbs.h"
 #include "view.h"
 
-/* Appends before and text to the list, unless text is NULL or empty. Returns 0 or -ENOMEM. */
+/* Appends `before` and `text` to the list, unless `text` is NULL or empty. Returns 0 or -ENOMEM. */
 static int add_part(char **list, const char *before, const char *text) {
         return text && *text ? string_append(list, ", ", "%s%s", before, text) : 0;
 }

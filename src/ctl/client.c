@@ -160,7 +160,7 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return client_method_of(c, BUS_MANAGER_INTERFACE, member, ret);
 }
 
-/* Returns how long ppoll() may wait: until the next timeout of the bus, at most until end. NULL: without limit. */
+/* Returns how long ppoll() may wait: until the next timeout of the bus, at most until `end`. NULL: without limit. */
 static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf) {
         uint64_t until, usec;
 

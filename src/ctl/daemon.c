@@ -58,7 +58,7 @@ static int add_allocations(DaemonReport *d, json_object *node) {
         return r;
 }
 
-/* Adds a problem for each endpoint of the pool that accepts no connection. Returns 0 or -ENOMEM. */
+/* Adds a problem for each endpoint of the pool with the health "down". Returns 0 or -ENOMEM. */
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 

@@ -107,7 +107,7 @@ static int match_daemon(sd_journal *j) {
         return sd_journal_add_match(j, match, 0);
 }
 
-/* Reads the last max entries about the device, newest first. Returns 0 or a negative errno. */
+/* Reads the last `max` events of the device, newest first. Returns 0 or a negative errno. */
 static int read_newest_first(sd_journal *j, const char *address, size_t max, bool local, json_object *entries) {
         char match[sizeof("PASSTHROUGH_DEVICE=") + PCI_ADDRESS_STRING_MAX];
         int r;

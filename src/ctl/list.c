@@ -45,7 +45,7 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-/* Copies the columns to print to chosen. Returns their number. */
+/* Copies the columns that are printed to `chosen`. Returns their number. */
 static size_t choose_columns(const Args *args, json_object *node, Column chosen[static ELEMENTSOF(columns)]) {
         bool has_modules = false;
         size_t n = 0;

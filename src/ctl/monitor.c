@@ -24,7 +24,7 @@ typedef struct Monitor {
         bool failed;  /* standard output cannot be written */
 } Monitor;
 
-/* A kind of objects that lines are about. */
+/* A kind of object that a line can be about. */
 typedef struct Kind {
         const char *prefix, *interface; /* prefix of object paths, D-Bus interface; NULL for a kind without objects */
         const char *name;

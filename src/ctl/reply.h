@@ -26,11 +26,12 @@ int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
  * address; or a negative errno. Both failures were reported. */
 int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
-/* Returns a member as text; NULL when it is null or missing. Text with control characters becomes "(unprintable)". */
+/* Returns a member as text; NULL when it is null or missing. Text that is not text_is_clean() becomes "(unprintable)".
+ */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), but "-" instead of NULL. For tables. */
 const char *reply_cell(json_object *o, const char *key);
-/* As reply_cell(), for element i of an array that is the member. */
+/* As reply_cell(), for element i of the array o[key]. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
 /*

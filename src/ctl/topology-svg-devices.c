@@ -6,7 +6,7 @@
 #include "util/strings.h"
 #include "view.h"
 
-#define COLUMN_MIN 300 /* the least width of a box */
+#define COLUMN_MIN 300 /* the least width of a column of boxes */
 #define HEADER     22  /* height of the title in a box with other boxes inside */
 #define CARD_LEFT  14
 #define CARD_BELOW 8 /* space below the last line of text */
@@ -45,8 +45,8 @@ static bool is_allocated(const Item *vfs) {
         return false;
 }
 
-/* Returns the height of the box of the VFs. It has a line for their number and states, and if allocations have some of
- * them, another line. */
+/* Returns the height of the box of the VFs. The box has a line with the number and the states of the VFs, and if some
+ * VFs are in allocations, a line that names the allocations. */
 static int vfs_height(const Item *vfs) {
         return is_allocated(vfs) ? 2 * LINE + 6 : LINE + 4;
 }

@@ -416,7 +416,7 @@ void view_services(json_object *a) {
         }
 }
 
-/* Prints the guest NUMA nodes for the memory of GPUs, which have no CPUs and no other memory. */
+/* Prints which guest NUMA nodes are for the memory of GPUs. Such a node has no CPUs and no other memory. */
 static void view_memory_cells(json_object *a) {
         for (size_t i = 0; i < member_length(a, "devices"); i++) {
                 json_object *d = member_at(a, "devices", i);

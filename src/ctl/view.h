@@ -30,11 +30,11 @@ size_t view_count_held(json_object *allocation);
 /* Returns the memory of an allocation in bytes, on all NUMA nodes together. */
 uint64_t view_memory_total(json_object *allocation);
 
-/* Returns the name of the user whose uid is the member owner of o; the uid if the user has no name; "-" without owner.
- * The caller frees; NULL when out of memory. */
+/* Returns the name of the user whose uid is the member "owner" of o; the uid if the user has no name; "-" if o has no
+ * owner. The caller frees; NULL when out of memory. */
 char *view_owner(json_object *o);
 
-/* Returns how many CPUs are in the list that is a member of o, such as "0-3,8". */
+/* Returns how many CPUs are in the list o[key], such as "0-3,8". */
 unsigned view_count_cpus(json_object *o, const char *key);
 
 /* If the node is read-only, prints why on stderr. node: the reply to Describe or Explain. */
