@@ -124,7 +124,8 @@ static int add_headers(HttpCall *c, const HttpRequest *q) {
         return r;
 }
 
-/* Sets a PEM from its file or text. libcurl does not copy the text, because HttpTls outlives the call. */
+/* Sets a PEM from its text, or if that is NULL, from its file. libcurl is told not to copy the text: HttpTls outlives
+ * the call. Returns 0, -ENOMEM or -EOPNOTSUPP. */
 static int set_pem(CURL *easy, CURLoption file_option, const char *file, CURLoption text_option, const char *text) {
         struct curl_blob blob = { .data = (void *) (uintptr_t) text, .len = text ? strlen(text) : 0 };
         CURLcode code = text   ? curl_easy_setopt(easy, text_option, &blob)
@@ -163,8 +164,8 @@ static int set_options(HttpCall *c, const HttpRequest *q) {
         (void) curl_easy_setopt(c->easy, CURLOPT_HTTPHEADER, c->headers);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_data);
         (void) curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, c);
-        /* Set the body before the method, because POSTFIELDS sets the method to POST. A PUT without a body sends an
-         * empty body. */
+        /* COPYPOSTFIELDS makes the request a POST with this body; CUSTOMREQUEST only changes the method that is sent.
+         * So each request that is neither GET nor DELETE sends a body, even if an empty one. */
         if ((q->body || (!streq(q->method, "GET") && !streq(q->method, "DELETE"))) &&
             curl_easy_setopt(c->easy, CURLOPT_COPYPOSTFIELDS, body ?: "") != CURLE_OK)
                 return -ENOMEM;

@@ -63,7 +63,7 @@ static int on_line(void *userdata, const char *section, const char *name, const 
 }
 
 /* Reads the next line for libinih, as fgets() does. libinih's buffer has 200 bytes, and versions of libinih differ in
- * how they handle a longer line. So a long comment becomes an empty line, and any other long line is an error.
+ * how they handle a longer line. So each comment becomes an empty line, and any other long line is an error.
  * Indentation is removed, because libinih takes an indented line as another value of the previous key. */
 static char *next_line(char *buf, int size, void *userdata) {
         Reader *r = userdata;

@@ -160,7 +160,7 @@ int client_method(Client *c, const char *member, sd_bus_message **ret) {
         return client_method_of(c, BUS_MANAGER_INTERFACE, member, ret);
 }
 
-/* Returns how long ppoll() may wait: until the next timeout of the bus, at most until end. NULL: without limit. */
+/* Returns how long ppoll() may wait: until the next timeout of the bus, at most until `end`. NULL: without limit. */
 static struct timespec *time_left(Client *c, uint64_t end, struct timespec *buf) {
         uint64_t until, usec;
 
@@ -183,7 +183,7 @@ int client_turn_until(Client *c, uint64_t end) {
         sigset_t set;
         int r;
 
-        /* Poll first, and process then. sd_bus_process() returns 0 also after the callback of a call that timed out,
+        /* Poll first, then process. sd_bus_process() returns 0 also after the callback of a call that timed out,
          * and then the caller must look for the reply instead of waiting for messages. */
         r = sd_bus_get_events(c->bus);
         if (r < 0)
@@ -218,7 +218,7 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply. An error of the bus gets a sentence here; one of the daemon has a sentence. */
+/* Reports an error reply. An error that the bus has sent gets a sentence here; the daemon's errors have a sentence. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 
@@ -247,7 +247,7 @@ static int report_bus_error(const Client *c, sd_bus_message *reply) {
                               error->message && *error->message ? error->message : error->name);
 }
 
-/* Reports an error reply of the daemon. The second string of the reply, if it has one, is the refusal as JSON. */
+/* Reports an error reply. With --json, prints the second string of the reply if it has one: the refusal as JSON. */
 static int report_error_reply(const Client *c, sd_bus_message *reply) {
         const char *sentence, *refusal;
 

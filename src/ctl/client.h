@@ -17,8 +17,9 @@ typedef struct Client {
         bool is_private;       /* connected to the private socket of the daemon */
 } Client;
 
-/* Connects to the private socket of the daemon if this user may open it, otherwise to the system bus of this node. With
- * --node, connects to a process that replays a recorded node. Returns 0 or a negative errno. */
+/* Connects to the private socket of the daemon if this user may open it and $DBUS_SYSTEM_BUS_ADDRESS is not set,
+ * otherwise to the system bus. With --node, connects to a process that replays a recorded node. Returns 0 or a negative
+ * errno. */
 int client_new(const Args *args, Client **ret);
 /* As client_new(), but never uses the private socket. For a client that follows who owns the daemon's bus name. */
 int client_new_on_bus(const Args *args, Client **ret);

@@ -58,7 +58,7 @@ static int add_allocations(DaemonReport *d, json_object *node) {
         return r;
 }
 
-/* Adds a problem for each endpoint of the pool that accepts no connection. Returns 0 or -ENOMEM. */
+/* Adds a problem for each endpoint of the pool with the health "down". Returns 0 or -ENOMEM. */
 static int add_endpoints(DaemonReport *d, json_object *pool) {
         int r = 0;
 
@@ -74,7 +74,8 @@ static int add_endpoints(DaemonReport *d, json_object *pool) {
         return r;
 }
 
-/* Adds which devices broken lines of the configuration have withdrawn. The broken lines themselves are added last. */
+/* Adds the sentence of view_withdrawn(), and why no device is offered, if none is. add_problems() adds the broken lines
+ * of the configuration last. */
 static int add_withdrawn(DaemonReport *d, json_object *node) {
         _cleanup_free_ char *withdrawn = view_withdrawn(node);
         const char *none = reply_text(node, "none_offered");

@@ -6,13 +6,14 @@
 #include "model/daemon-report.h"
 #include "reply.h"
 
-/* Calls Describe, of the daemon or with --node of the recorded node, and sets *ret_node to the reply. If there is no
+/* Calls Describe of the daemon, or with --node of the recorded node, and sets *ret_node to the reply. If there is no
  * reply, *ret_node is NULL, and ret->unreachable says why. The caller frees *ret_node and calls daemon_report_done().
  * Returns 0 or -ENOMEM, reported. */
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);
 
-/* Returns the root directory of the machine to examine: of --node, else of the daemon, else $PASSTHROUGH_SYSROOT, else
- * this machine's. Borrowed. */
+/* Returns the machine to examine, a root directory or a .tree file: that of --node, else the daemon's, else
+ * $PASSTHROUGH_SYSROOT, else "/". Borrowed. */
 const char *daemon_node(const Args *args, const DaemonReport *report);
-/* Returns the path of that machine's configuration; NULL: the default search. Borrowed. */
+/* Returns the path of that machine's configuration; NULL: the default search, or the recorded configuration. Borrowed.
+ */
 const char *daemon_config(const Args *args, const DaemonReport *report);

@@ -221,8 +221,8 @@ extern char **environ;
 /* Runs the program with input and output as its standard input and output. Returns its exit status or a negative
  * errno. */
 static int run_program(const Args *args, int input, int output) {
-        /* The URI of libvirt: of --connect, else of the variable that virsh uses, else "", for the hypervisor of the
-         * document. */
+        /* The URI of libvirt: that of --connect, else $LIBVIRT_DEFAULT_URI, which virsh also uses, else "", which means
+         * the libvirt of the document's hypervisor. */
         const char *uri = args->text[OPTION_CONNECT] ?: getenv("LIBVIRT_DEFAULT_URI") ?: "";
         char program[PATH_MAX], *const arguments[] = { (char *) PROGRAM, (char *) uri, (char *) DEFINE_WORD,
                                                        args_has(args, OPTION_START) ? (char *) DEFINE_START_WORD : NULL,

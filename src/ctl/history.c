@@ -20,13 +20,13 @@ static const Column columns[] = {
         { "EVENT", "event" },
         { "OWNER", .text = view_owner },
         { "GENERATION", "generation", .right = true, .wide = true },
-        { "ALLOCATION", "allocation", .wide = true }, /* the message names it, too */
+        { "ALLOCATION", "allocation", .wide = true }, /* most messages name the allocation, too */
         { "MESSAGE", "message", .wrapped = true },
 };
 
 DEFINE_CLEANUP(sd_journal *, sd_journal_close)
 
-/* Opens the journal. Fails when the user may read none of its files, of which sd-journal then opens none. */
+/* Opens the journal. Fails when sd-journal has opened no file: there is none, or the user may read none. */
 static int open_journal(const Args *args, sd_journal **ret) {
         _cleanup_(cleanup_sd_journal_close) sd_journal *j = NULL;
         int r = sd_journal_open(&j, SD_JOURNAL_LOCAL_ONLY | SD_JOURNAL_SYSTEM);
@@ -47,7 +47,7 @@ static int open_journal(const Args *args, sd_journal **ret) {
         return 0;
 }
 
-/* Returns a field of the current entry. NULL when the entry does not have it. */
+/* Returns a field of the current entry. The caller frees; NULL when the entry does not have the field. */
 static json_object *new_text(sd_journal *j, const char *field) {
         size_t n, skip = strlen(field) + strlen("=");
         const void *data;
@@ -66,8 +66,8 @@ static json_object *new_number(sd_journal *j, const char *field) {
                        : NULL;
 }
 
-/* Adds the current entry to entries, if it is an event. Other messages about the device have no event. Returns 0 or
- * -ENOMEM. */
+/* Adds the current entry to entries, if it is an event. Other messages about the device have no PASSTHROUGH_EVENT.
+ * Returns 0 or -ENOMEM. */
 static int add_entry(sd_journal *j, const char *address, bool local, json_object *entries) {
         json_object *event = new_text(j, "PASSTHROUGH_EVENT"), *o;
         char time[DOCUMENT_TIME_MAX];
@@ -93,7 +93,7 @@ static int add_entry(sd_journal *j, const char *address, bool local, json_object
         return 0;
 }
 
-/* Matches entries of the daemon by its uid, or by root's, which version 0.1 had. No other user can send such
+/* Matches entries of the daemon by its uid, or by root's uid, with which version 0.1 ran. No other user can send such
  * entries. */
 static int match_daemon(sd_journal *j) {
         /* cppcheck-suppress getpwnamCalled ; passthroughctl has one thread */
@@ -107,7 +107,7 @@ static int match_daemon(sd_journal *j) {
         return sd_journal_add_match(j, match, 0);
 }
 
-/* Reads the last max entries about the device, newest first. Returns 0 or a negative errno. */
+/* Reads the last `max` events of the device, newest first. Returns 0 or a negative errno. */
 static int read_newest_first(sd_journal *j, const char *address, size_t max, bool local, json_object *entries) {
         char match[sizeof("PASSTHROUGH_DEVICE=") + PCI_ADDRESS_STRING_MAX];
         int r;

@@ -258,14 +258,15 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
         return EXIT_SUCCESS;
 }
 
-/* Lists the devices for the document. NULL if they cannot be read. That is no failure, because the work is done. */
+/* Returns what call->list_devices() lists, or NULL if the devices cannot be read. This is no failure of the verb,
+ * because the daemon has accepted the call. */
 static json_object *list_devices(Client *c, const JobCall *call, const char *subject) {
         const Args *args = c->args;
         _cleanup_free_ char *problem = NULL;
         json_object *devices = NULL;
         Args quiet = *args;
 
-        /* Store a failure instead of printing it, because with --json it would be a second document. */
+        /* Store the sentence of a failure instead of printing it, because with --json it would be a second document. */
         quiet.problem = &problem;
         c->args = &quiet;
         (void) call->list_devices(c, call, subject, &devices);

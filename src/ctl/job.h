@@ -27,8 +27,8 @@ int watch_interrupted(Watch *w);
 const char *watch_result(const Watch *w);
 
 /* Prints the document of --json: {"name":, "allocation":, "job":, "result":, "message":, "devices":}. w NULL, with
- * --no-wait: the result is null. allocation and devices may be NULL. Returns EXIT_SUCCESS; EXIT_FAILURE if there is a
- * result other than JOB_RESULT_DONE; or a negative errno, reported. */
+ * --no-wait or without a job: the result is null. allocation and devices may be NULL, and then the document lacks them.
+ * Returns EXIT_SUCCESS; EXIT_FAILURE if there is a result other than JOB_RESULT_DONE; or a negative errno, reported. */
 int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job,
                      json_object *devices);
 
@@ -40,11 +40,10 @@ typedef struct JobCall {
         /*
          * Lists the devices that the call was about, as an array of objects with slot and address. They are printed
          * after the sentence, and are "devices" of the document. Called when the job is done; at once with --no-wait or
-         * without a job. NULL: no devices are printed. Returns 0 or a negative errno, reported. before: the allocation
-         * before the call, or NULL.
+         * without a job. NULL: no devices are printed. Returns 0 or a negative errno, reported.
          */
         int (*list_devices)(Client *c, const struct JobCall *call, const char *subject, json_object **ret);
-        json_object *before;
+        json_object *before; /* for list_devices(): the allocation before the call, or NULL; borrowed */
 } JobCall;
 
 /* Implements a verb: calls the method, waits for its job, and prints "SUBJECT DONE". With --no-wait, prints "SUBJECT

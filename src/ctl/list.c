@@ -23,7 +23,7 @@ static const Column columns[] = {
         { "DRIVER", "driver", .wide = true },
         { "ALLOCATION", "allocation" },
         { "PCIE", .text = view_link_short, .wide = true },
-        { "MODULE", "module", .right = true }, /* this and the next column: only on a node with NVSwitches */
+        { "MODULE", "module", .right = true }, /* this and the next column: only if a listed device has a module */
         { "PARTITION", "partition", .right = true },
         { "KERNEL", .text = view_kernel_names },
         { "NAME", .text = device_product, .cut = true },
@@ -45,7 +45,7 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-/* Copies the columns to print to chosen. Returns their number. */
+/* Copies the columns that are printed to `chosen`. Returns their number. */
 static size_t choose_columns(const Args *args, json_object *node, Column chosen[static ELEMENTSOF(columns)]) {
         bool has_modules = false;
         size_t n = 0;
@@ -81,8 +81,8 @@ static bool is_equal_vf(json_object *a, json_object *b) {
         return true;
 }
 
-/* Returns the index of the last VF that can share a line with the VF at i: all VFs of the PF from i to it are equal.
- * Sets *ret_n to their number. */
+/* Returns the index of the last VF that can share a line with the VF at i: all VFs of the PF from i to this index are
+ * equal. Sets *ret_n to the number of these VFs. For a device that is not a VF, returns i and sets *ret_n to 1. */
 static size_t find_last_vf(json_object *node, size_t i, size_t *ret_n) {
         json_object *first = member_at(node, "devices", i);
         const char *pf = reply_text(first, "physical_function");
@@ -123,7 +123,7 @@ static char *address_range(const char *first, const char *last) {
         return string_format("%s-%s", first, last + begin);
 }
 
-/* Adds a text to the object and frees it. Returns false when out of memory. */
+/* Adds the text to the object, and frees the text. Returns false when out of memory. */
 static bool add_owned(json_object *o, const char *key, char *text) {
         bool ok = text && document_add(o, key, text);
 
@@ -216,7 +216,7 @@ int verb_list(const Args *args) {
         if (args_has(args, OPTION_JSON))
                 return print_devices_json(args, text, node);
         view_read_only(node);
-        /* With --node, the process that replays the node has printed this. */
+        /* With --node, the process that replays the node has printed why no device is offered. */
         if (!args_has(args, OPTION_NODE))
                 (void) view_not_offered(node);
         return print_table(args, node);

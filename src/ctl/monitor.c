@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl monitor: prints one line for each signal of the daemon. */
+/* passthroughctl monitor: prints a line for each change that the daemon signals, and when the daemon starts or ends. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ typedef struct Monitor {
         bool failed;  /* standard output cannot be written */
 } Monitor;
 
-/* A kind of objects that lines are about. */
+/* A kind of object that a line can be about. */
 typedef struct Kind {
         const char *prefix, *interface; /* prefix of object paths, D-Bus interface; NULL for a kind without objects */
         const char *name;
@@ -46,7 +46,7 @@ static const Kind kind_daemon = { .name = "daemon" };
 
 typedef struct Line {
         const Kind *kind;
-        const char *label;       /* name of the object; NULL for kinds with one object only */
+        const char *label;       /* name of the object; NULL for kind_daemon */
         const char *what;        /* what happened: "added", "changed", ... */
         json_object *properties; /* or NULL */
         const char *result;      /* or NULL */
@@ -238,7 +238,8 @@ static int handle_job_removed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { &kind_job, label, "removed", .result = result });
 }
 
-/* Returns true when the change of a job is a step. At the end of the last step there is none: JobRemoved tells that. */
+/* Returns true when the changed properties of a job are printed as a step: a step begins, or the job has a message. The
+ * change at the end of the last step is not printed, because JobRemoved follows. */
 static bool is_step(json_object *properties) {
         return reply_text(properties, "message") ||
                (reply_text(properties, "step") && member(properties, "steps_done") &&

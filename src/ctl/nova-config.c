@@ -33,8 +33,8 @@ static json_object *make_spec(json_object *device, json_object *pool) {
         return NULL;
 }
 
-/* Makes the entries of all devices. Sets *ret_report to true if a device is for one-time use, for which Nova requires
- * that it reports to Placement. */
+/* Appends to ret the entries of all devices that Nova gets. Sets *ret_report to true if one of them is for one-time
+ * use: then Nova must report the devices to Placement. Returns 0, -EBADMSG or -ENOMEM. */
 static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
         json_object *devices = member_array(node, "devices"), *pools = member_array(node, "pools");
 

@@ -23,7 +23,7 @@ typedef struct OptionInfo {
         char letter;
         OptionType type;
         const char *value; /* name of the value in --help */
-        uint64_t max;      /* OPTION_TYPE_NUMBER: the largest number of its D-Bus type */
+        uint64_t max;      /* OPTION_TYPE_NUMBER: the largest number that is accepted */
         const char *help;
 } OptionInfo;
 
@@ -97,7 +97,7 @@ static const OptionInfo options[_OPTION_MAX] = {
 };
 
 /* The options for getopt_long(). */
-#define LONG_BASE 256 /* getopt_long() returns this plus the Option, as letters are smaller */
+#define LONG_BASE 256 /* getopt_long() returns LONG_BASE + Option for a long option; letters are smaller */
 typedef struct GetoptTables {
         struct option longs[_OPTION_MAX + 1];
         char shorts[2 + 2 * _OPTION_MAX + 1];
@@ -147,7 +147,7 @@ static int take_number(Args *args, Option option, const char *value) {
         return 0;
 }
 
-/* Stores the value of an option, after a comma if the option was given before. Returns 0 or -ENOMEM. */
+/* Stores the value of an option, after a comma if the option was given before. Returns 0 or -ENOMEM, reported. */
 static int take_list(Args *args, Option option, const char *value) {
         const char *before = args->text[option];
         char *longer = NULL;
@@ -185,7 +185,8 @@ static int take_operand(Args *args, const char *value) {
         return 0;
 }
 
-/* Refuses a word that getopt_long() could not parse. getopt has set optopt to the option; 0: an unknown one. */
+/* Refuses a word that getopt_long() could not parse. getopt_long() has set optopt to the letter of a short option, to
+ * LONG_BASE and the Option for a long one, or to 0 for an unknown or ambiguous long one. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

@@ -9,11 +9,11 @@
 
 #include "util/cleanup.h"
 
-/* Exit statuses besides EXIT_SUCCESS, and EXIT_FAILURE, which means refused or failed. */
+/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. EXIT_FAILURE: the call was refused, or has failed. */
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 130
 
-/* The largest number for --lines, and the number without it. */
+/* The largest number for --lines, which is also the default. */
 #define HISTORY_LINES_MAX 1000U
 /* The largest number of seconds for --hold. */
 #define HOLD_MAX          86400U
@@ -73,7 +73,7 @@ typedef enum Option {
 #define OPTION_BIT(option) (UINT64_C(1) << (option))
 #define OPTIONS_GLOBAL                                                                                                 \
         (OPTION_BIT(OPTION_HELP) | OPTION_BIT(OPTION_VERSION) | OPTION_BIT(OPTION_HOST) | OPTION_BIT(OPTION_JSON))
-/* The options of each verb that works on a recorded node. */
+/* The options of verbs that read a recorded node. suggest and snapshot take only --node. */
 #define OPTIONS_NODE (OPTION_BIT(OPTION_NODE) | OPTION_BIT(OPTION_CONFIG))
 #define OPTIONS_REQUEST                                                                                                \
         (OPTION_BIT(OPTION_CPUS) | OPTION_BIT(OPTION_MEMORY) | OPTION_BIT(OPTION_PAGE_SIZE) |                          \
@@ -119,7 +119,7 @@ typedef struct OptionNote {
         const char *refusal; /* a sentence: why the verb refuses the option */
 } OptionNote;
 
-/* Prints a line of --help for each option in the set. notes may be NULL. */
+/* Prints a line of --help for each option in the set that the notes do not refuse. notes may be NULL. */
 void options_print(uint64_t set, const OptionNote *notes);
 /* Returns EXIT_USAGE (reported) when an option was given that the notes refuse; otherwise 0. notes may be NULL. */
 int options_check(const Args *args, const OptionNote *notes);

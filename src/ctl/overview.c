@@ -25,8 +25,8 @@ static bool has_finding(json_object *report, const char *check, const char *resu
         return false;
 }
 
-/* Lists the names of the checks with this result. Leaves out checks that also have the worse result. The caller
- * frees. */
+/* Lists the names of the checks with this result. Leaves out checks that also have the worse result. The caller frees;
+ * NULL when there are none. */
 static char *list_checks(json_object *report, const char *result, const char *worse) {
         const char *last = "";
         char *text = NULL;
@@ -111,8 +111,8 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
         return r;
 }
 
-/* Returns true when there are pools. Without the daemon's node, looks into the report: its check of pools fails only
- * when there are none. */
+/* Returns true when there are pools. node NULL, the daemon did not answer: looks into the report, whose check "pools"
+ * fails only when the configuration has no pools. */
 static bool has_pools(json_object *report, json_object *node) {
         json_object *finding = json_find(member(report, "findings"), "check", "pools");
 

@@ -73,8 +73,7 @@ static size_t character_size(const char *s) {
         return n;
 }
 
-/* Returns the width of a character in hundredths of a pixel. It is an upper estimate, because the viewer chooses the
- * font. */
+/* Returns the width of a character in hundredths of a pixel. It is an estimate, because the viewer chooses the font. */
 static int character_width(const char *s, const Font *font) {
         int each = font->bold ? 68 : 61;
 
@@ -127,8 +126,8 @@ void picture_text(Picture *p, int x, int y, int width, const Font *font, const c
                 put_line(p, x, y, font, text, n, text[n]);
 }
 
-/* Returns the number of bytes of the first line: up to the last space with which it fits. Breaks a word that is longer
- * than a line. */
+/* Returns how many bytes of s make the first line. If s is wider than width pixels, the line ends before the last space
+ * that fits. A word that is longer than a line is broken. */
 static size_t line_size(const char *s, int width, const Font *font) {
         size_t n = 0, space = 0;
         int used = 0;
@@ -178,7 +177,8 @@ void picture_end(Picture *p) {
         end(p);
 }
 
-/* Makes the document page, around the elements of p. Returns 0 or -ENOMEM. */
+/* Makes in `page` the whole document, with the elements of p. Returns 0 or -ENOMEM; the caller calls picture_done(page)
+ * in both cases. */
 static int make_page(Picture *page, Picture *p, int width, int height, const char *title) {
         int r = picture_init(page);
 

@@ -35,7 +35,7 @@ static void add_counts(Table *table, const char *pool, const char *node, json_ob
         table_add(table, cells);
 }
 
-/* Prints a line for each pool, and then the NUMA nodes of its devices, a line for each. */
+/* Prints a line for each pool, each followed by a line for each NUMA node of the pool's devices. */
 static int print_pools(const Args *args, json_object *node) {
         _cleanup_table_ Table table;
 

@@ -10,7 +10,7 @@
 #include "util/strings.h"
 
 #define SECOND          UINT64_C(1000000)
-#define DELAY_SEC       2U             /* most steps take less; then a line shows its time */
+#define DELAY_SEC       2U             /* an older line shows its age; most steps take less */
 #define FRAME_USEC      (SECOND / 20U) /* lines are drawn at most once in this time */
 #define ROWS_DEFAULT    24U
 #define COLUMNS_DEFAULT 80U
@@ -56,7 +56,7 @@ void progress_end(Progress *p) {
         (void) fflush(stdout);
 }
 
-/* Adds a line. A line that had the same text before keeps its start time. Returns 0 or -ENOMEM. */
+/* Adds a line. If `before` has a line with the same text, the new line keeps its start time. Returns 0 or -ENOMEM. */
 static int add_line(Progress *p, const Progress *before, const char *text) {
         ProgressLine line = { .since = clock_usec(CLOCK_MONOTONIC) };
         int r = ARRAY_RESERVE(p->lines, p->n);
@@ -127,8 +127,8 @@ static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_
         return since + MAX(sec + 1, DELAY_SEC) * SECOND;
 }
 
-/* Returns the size of the terminal without its last column. That stays empty, because terminals differ in what they do
- * after a character there. */
+/* Returns the size of the terminal without its last column. This column stays empty, because terminals differ in what
+ * they do after a character there. */
 static struct winsize size_of_terminal(void) {
         struct winsize size = { 0 };
 
@@ -137,7 +137,8 @@ static struct winsize size_of_terminal(void) {
                                   .ws_col = (size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT) - 1 };
 }
 
-/* Prints the lines of devices, as many as fit above the line of the steps. */
+/* Prints as many lines of p->lines as fit above the line of the steps. If some do not fit, the last one tells their
+ * number. */
 static void print_devices(Progress *p, uint64_t now, struct winsize size) {
         const size_t room = size.ws_row - 1U;
         const size_t n = p->n <= room ? p->n : room - (room > 0);

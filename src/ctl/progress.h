@@ -11,7 +11,7 @@
 
 typedef struct ProgressLine {
         char *text;
-        uint64_t since; /* when the text appeared, CLOCK_MONOTONIC */
+        uint64_t since; /* when the text appeared, in usec of CLOCK_MONOTONIC */
 } ProgressLine;
 
 typedef struct Progress {
@@ -27,15 +27,16 @@ typedef struct Progress {
 /* Creates a Progress. wanted: show it if standard output is a terminal. */
 Progress progress_new(bool wanted);
 void progress_done(Progress *p);
-/* Sets what the job does now. devices: an object of address and text for each device, or NULL; without devices, step is
- * shown. */
+/* Sets what the job does now. devices: an object that maps the address of each device to its step, or NULL. If it has
+ * no device, the text `step` is shown; NULL: no text. */
 void progress_set(Progress *p, json_object *devices, const char *step);
 /* Removes the lines. Call it before anything else is printed. */
 void progress_end(Progress *p);
 /* Returns when to call progress_show() again, in CLOCK_MONOTONIC. UINT64_MAX: never. */
 uint64_t progress_next(const Progress *p);
-/* Draws the lines. A line also shows its time when it is two seconds old. done, total: number of steps that are done,
- * and of all; total 0: no step has begun. deadline: when the daemon gives the job up, CLOCK_REALTIME; 0: unknown. */
+/* Draws the lines; before the time of progress_next(), does nothing. A line that is two seconds old also shows its age.
+ * done: number of steps that are done; total: number of all steps, 0 before the first begins. deadline: when the daemon
+ * gives the job up, in usec of CLOCK_REALTIME; 0: unknown. */
 void progress_show(Progress *p, uint32_t done, uint32_t total, uint64_t deadline);
 
 /* Formats the deadline as ", until 17:55:10 at most"; "" for 0. Returns buf. */

@@ -51,8 +51,8 @@ static int report_file(const Args *args, const char *file, int r) {
         return r;
 }
 
-/* Makes the file of --template standard input, and changes the option so that the verb on the node reads its standard
- * input. */
+/* Opens the file of --template as standard input, and changes the option to "-", so that the verb on the node reads its
+ * standard input. */
 static int redirect_template(Args *args) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_close_ int fd = -1;

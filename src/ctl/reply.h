@@ -26,17 +26,18 @@ int reply_show_device(const Args *args, const char *operand, ReplyPrint print);
  * address; or a negative errno. Both failures were reported. */
 int reply_device_address(const Args *args, const char *operand, char ret[static PCI_ADDRESS_STRING_MAX]);
 
-/* Returns a member as text; NULL when it is null or missing. Text with control characters becomes "(unprintable)". */
+/* Returns a member as text; NULL when it is null or missing. Text that is not text_is_clean() becomes "(unprintable)".
+ */
 const char *reply_text(json_object *o, const char *key);
 /* As reply_text(), but "-" instead of NULL. For tables. */
 const char *reply_cell(json_object *o, const char *key);
-/* As reply_cell(), for element i of an array that is the member. */
+/* As reply_cell(), for element i of the array o[key]. */
 const char *reply_element_cell(json_object *o, const char *key, size_t i);
 
 /*
  * Converts the properties of a D-Bus object, an a{sv}, to an object like those in the daemon's JSON: the key "NumaNode"
- * becomes "numa_node", the values "" and -1 become null, and a PCI class becomes six hex digits. Arrays are left out
- * unless they have strings. The caller frees *ret. Returns 0, -ENOMEM, or another negative errno for a bad message, not
- * reported.
+ * becomes "numa_node", "" and negative numbers become null, and the number of Class becomes six hex digits. Only values
+ * of the types s, u, t, i, as and a{ss} are converted; others are left out. The caller frees *ret. Returns 0, -ENOMEM,
+ * or another negative errno for a bad message, not reported.
  */
 int reply_read_properties(sd_bus_message *msg, json_object **ret);

@@ -24,8 +24,9 @@ static int report_json(const Args *args, const char *error, const char *message)
         return EXIT_FAILURE;
 }
 
-/* Replaces all control and non-ASCII characters of a message. They may come from an argument, a file name or a recorded
- * node. A terminal would interpret control characters, and JSON forbids them. */
+/* Makes a message printable: unless text_is_clean(), replaces control characters and all bytes that are not ASCII by
+ * "?". They may come from an argument, a file name or a recorded node. A terminal would interpret control characters,
+ * and JSON is UTF-8. */
 static void sanitize(char *text) {
         if (!text || text_is_clean(text))
                 return;

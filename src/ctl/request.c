@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Makes the request (a{sv}) of Plan and Allocate from the operands POOL=COUNT and SLOT:ATTRIBUTES, and from options. */
+/* Makes the request (a{sv}) of Plan, Allocate and Attach from operands and options. */
 #include <errno.h>
 
 #include "bus/names.h"
@@ -62,7 +62,7 @@ static int parse_region(const Args *args, const char *word, RequestItem *ret) {
         return item_set(args, word, equals, NULL, ret);
 }
 
-/* Parses where to take a device: "gpu=0000:13:00.0". */
+/* Parses the pool and the address of a device to take: "gpu=0000:13:00.0". */
 static int parse_place(const Args *args, const char *word, RequestItem *ret) {
         const char *equals = strchr(word, '=');
 

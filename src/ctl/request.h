@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Makes the request (a{sv}) of Plan and Allocate from the operands POOL=COUNT and SLOT:ATTRIBUTES, and from options.
- * Checks only the types; the daemon checks the values. */
+/* Makes the request (a{sv}) of Plan, Allocate and Attach from the operands POOL=COUNT and SLOT:ATTRIBUTES, and from
+ * options. Checks only the form of the operands and options; the daemon checks the values. */
 
 #include "client.h"
 
@@ -27,7 +27,7 @@ typedef struct RequestItems {
         size_t n[_REQUEST_LIST_MAX];
 } RequestItems;
 
-/* Parses --shared-memory, --at, --host-nodes, and the operands from number first on. The caller frees *ret with
+/* Parses --shared-memory, --at, --host-nodes, and the operands from index `first` on. The caller frees *ret with
  * request_items_done(). Returns 0, EXIT_USAGE or a negative errno; both failures were reported. */
 int request_items_parse(const Args *args, size_t first, RequestItems *ret);
 void request_items_done(RequestItems *r);

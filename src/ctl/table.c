@@ -21,8 +21,8 @@ bool table_is_narrow(void) {
         return isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 }
 
-/* Returns how many columns a byte of UTF-8 adds. If the locale lacks the character, libsmartcols prints each byte as
- * \xc3. */
+/* Returns how many columns a byte of UTF-8 adds. If the locale has no multibyte characters, libsmartcols prints a byte
+ * in the form of "\xc3". */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
                 return 1;
@@ -37,9 +37,9 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
         return columns;
 }
 
-/* Ends the line at the last space, or else at the last comma, with which it fits into the column. Returns the begin of
- * the next line; NULL at the end. libsmartcols 2.41 also calls this before the column has a width, to measure the text.
- * Then the whole text counts as one line. */
+/* Ends the line at the last space that fits into the column, or if there is none, at the last comma; that character is
+ * dropped. Returns the begin of the next line; NULL at the end. libsmartcols 2.41 also calls this before the column has
+ * a width, to measure the text. Then the whole text counts as one line. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
         char *space = NULL, *comma = NULL;
@@ -71,7 +71,7 @@ static bool is_wrapped(const Column *c) {
 static int column_flags(const Column *c) {
         bool hidden = c->wide && table_is_narrow();
 
-        /* SCOLS_FL_TRUNC: before 2.40 libsmartcols does not narrow a column with a wrap function without it. */
+        /* Before 2.40, libsmartcols narrows a column with a wrap function only if the column has SCOLS_FL_TRUNC. */
         return (c->right ? SCOLS_FL_RIGHT : 0) | (c->cut || is_wrapped(c) ? SCOLS_FL_TRUNC : 0) |
                (is_wrapped(c) ? SCOLS_FL_WRAP : 0) | (c->tree ? SCOLS_FL_TREE : 0) | (hidden ? SCOLS_FL_HIDDEN : 0);
 }

@@ -15,7 +15,7 @@ typedef struct Column {
         char *(*text)(json_object *row); /* if key is NULL: makes the cell for table_add_object(), which frees it */
         bool right;                      /* align to the right, for numbers */
         bool cut;                        /* may be cut if the terminal is too narrow */
-        bool wrapped;                    /* may be wrapped then: the last column, with sentences */
+        bool wrapped;                    /* may be wrapped then: at a space, or at a comma if there is no space */
         bool wide;                       /* left out on a terminal of less than 100 columns */
         bool tree;                       /* has the branches of table_add_below() */
 } Column;
@@ -38,13 +38,13 @@ void table_done(Table *t);
 /* Adds a row. cells: a string for each column, copied. A string that is NULL, because memory for it ran out, is a
  * failure. */
 void table_add(Table *t, const char *const *cells);
-/* Adds a row with those members of the object that are the keys of the columns. */
+/* Adds a row. The cell of a column is the member of the object with the column's key, or the result of its text(). */
 void table_add_object(Table *t, json_object *o);
-/* As table_add(), for a tree. above: the row below which the row is; NULL: at the root. colour: a name or an escape
+/* As table_add(), for a tree. above: the parent row; NULL: the new row is at the root. colour: a name or an escape
  * sequence for libsmartcols, or NULL. Returns the row, which the table owns; NULL on a failure. */
 struct libscols_line *table_add_below(Table *t, struct libscols_line *above, const char *colour,
                                       const char *const *cells);
-/* Prints the table. If it has no rows, prints the sentence empty (if not NULL) on stderr instead. Returns 0 or a
+/* Prints the table. If it has no rows, prints the sentence `empty` (if not NULL) on stderr instead. Returns 0 or a
  * negative errno, reported. */
 int table_print(Table *t, const Args *args, const char *empty);
 

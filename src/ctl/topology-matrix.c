@@ -39,7 +39,7 @@ static const Item *find_item(const Items *items, const char *address) {
 }
 
 /* The kinds of devices in the matrix, in its order, and the label of each. A daemon of another version may have other
- * kinds. */
+ * kinds, which kind_of() takes for the last one. */
 static const char *const kind_table[] = { "gpu", "accelerator", "nic" };
 static const char *const labels[] = { "GPU", "ACC", "NIC" };
 
@@ -145,8 +145,8 @@ static size_t cell_width(const Members *m) {
         return MAX(m->label_width, WORD_WIDTH);
 }
 
-/* Prints the columns from index first to end, and with affinity the two columns about affinity. Without these, the last
- * cell of a row has no spaces after it. */
+/* Prints the columns from index `first` up to, but not including, `end`; if `affinity` is set, also the two columns
+ * about affinity. Without these, the last cell of a row has no spaces after it. */
 static void print_columns(const Members *m, json_object *matrix, size_t first, size_t end, bool affinity) {
         int label = (int) m->label_width, width = (int) cell_width(m), cpus = (int) m->cpus_width;
 

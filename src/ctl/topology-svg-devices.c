@@ -6,7 +6,7 @@
 #include "util/strings.h"
 #include "view.h"
 
-#define COLUMN_MIN 300 /* the least width of a box */
+#define COLUMN_MIN 300 /* the least width of a column of boxes */
 #define HEADER     22  /* height of the title in a box with other boxes inside */
 #define CARD_LEFT  14
 #define CARD_BELOW 8 /* space below the last line of text */
@@ -45,8 +45,8 @@ static bool is_allocated(const Item *vfs) {
         return false;
 }
 
-/* Returns the height of the box of the VFs. It has a line for their number and states, and if allocations have some of
- * them, another line. */
+/* Returns the height of the box of the VFs. The box has a line with the number and the states of the VFs, and if some
+ * VFs are in allocations, a line that names the allocations. */
 static int vfs_height(const Item *vfs) {
         return is_allocated(vfs) ? 2 * LINE + 6 : LINE + 4;
 }
@@ -94,7 +94,8 @@ static char *name_and_link(json_object *device) {
         return TAKE_PTR(text);
 }
 
-/* Places the text of a card: the address, name and link, which are wrapped, and the state. Returns the height. */
+/* Places the text of a card: the address, the name with the link, which is wrapped, and the state. Returns the y below
+ * the text, which is the height if s.y is 0. */
 static int place_lines(Drawing *d, const Item *item, Spot s) {
         _cleanup_free_ char *name = name_and_link(item->device);
         const char *state = reply_cell(item->device, "state"), *pool = reply_text(item->device, "pool"),
@@ -225,7 +226,7 @@ int svg_devices(Drawing *d, int64_t section, Spot s) {
 
         items_link(&d->items, section, d->all);
         only = only_root(&d->items);
-        /* A single root complex gets the full width. */
+        /* A single root complex with several children gets the full width. */
         if (only && only->child->next)
                 return place_root(d, only, true, s);
         for (size_t i = 0; i < d->items.n_roots; i++)

@@ -10,7 +10,7 @@
 #define CELL_WIDTH  44
 #define CELL_HEIGHT 20
 #define NUMA_WIDTH  100
-#define DIGIT_WIDTH 7 /* width of a digit in a list of CPUs, an upper estimate */
+#define DIGIT_WIDTH 7 /* estimated width of a digit in a list of CPUs */
 #define LINE        17
 #define NOTES_WIDTH 320
 #define NOTE_WIDTH  604 /* width of a column of notes */
@@ -58,7 +58,7 @@ static int cpus_width(const Members *m) {
         return (int) m->cpus_width * DIGIT_WIDTH + 16;
 }
 
-/* Draws the cells about affinity in a row, which nvidia-smi topo -m also has after the distances. */
+/* Draws the two cells about affinity of a row. nvidia-smi topo -m also has them after the distances. */
 static void draw_affinity(Drawing *d, const char *cpus, const char *numa, const Font *font, int x, int y) {
         int width = cpus_width(&d->members);
 

@@ -8,7 +8,7 @@
 
 #define SVG_MARGIN     24
 #define SVG_GAP        16
-#define SVG_NODE_WIDTH 660 /* width of a NUMA node; a section that is no NUMA node is as wide as the page */
+#define SVG_NODE_WIDTH 660 /* width of a NUMA node; other sections have the width of two NUMA nodes and a gap */
 #define SVG_PAD        14
 
 typedef struct Drawing {
@@ -35,7 +35,7 @@ typedef struct UseLook {
 } UseLook;
 extern const UseLook svg_use_looks[_USE_MAX];
 
-/* Returns the place that begins height below s. */
+/* Returns the place that begins `height` pixels below s. */
 Spot svg_below(Spot s, int height);
 
 /* Columns of boxes. The next box is placed in the column that is the shortest so far. */
@@ -46,7 +46,8 @@ typedef struct Columns {
         int column; /* the column of the Spot that columns_next() has returned last */
 } Columns;
 
-/* Divides s into as many columns as fit, with a gap between them, each at least min wide. */
+/* Divides s into as many columns as fit, at most SVG_COLUMNS_MAX, each at least `min` wide and `gap` apart. If s is
+ * narrower, makes one column. */
 Columns columns_of(Spot s, int min, int gap);
 Spot columns_next(Columns *c);
 /* Records that a box of this height was placed at the Spot that columns_next() has returned last. */
@@ -60,5 +61,6 @@ int svg_devices(Drawing *d, int64_t section, Spot s);
 /* topology-svg-matrix.c: places the distances between GPUs and NICs, their legend, and notes on peer-to-peer access.
  * Returns the height. */
 int svg_matrix(Drawing *d, Spot s);
-/* Returns the width of the table of distances; 0 when the node has no matrix. */
+/* Returns the width of the table of distances; 0 when there is none, because the matrix has too few or too many
+ * devices. */
 int svg_matrix_width(const Drawing *d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sections of a node, each with its devices as a tree. A bridge above a single child is left out, and the VFs of a
- * PF share one line. */
+/* The sections of a node, each with its devices as a tree. Without --all, a bridge above a single child is left out,
+ * and the VFs of a PF share one line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -242,16 +242,16 @@ static int64_t section_of(json_object *device) {
         return JSON_READ_INTEGER(device, "numa_node", INT64_MAX, &node) >= 0 ? node : SECTION_UNKNOWN;
 }
 
-/* Returns the item above a device, which has this address. Devices are listed depth first, so the item is the previous
- * one or one of its ancestors. NULL: the device is on a root bus. */
+/* Returns the item with this address, which is above the device that is listed after `previous`. Devices are listed
+ * depth first, so the item is `previous` or an ancestor of it. NULL: no item is above the device. */
 static Item *find_above(Item *previous, const char *address) {
         while (previous && address && !streq(previous->address, address))
                 previous = previous->above;
         return address ? previous : NULL;
 }
 
-/* Returns the root complex of the item. Devices are listed by root complex, so for a device on a root bus it is the
- * last one, or if the device's "root" differs from it, a new one. */
+/* Returns the root complex of the item. Devices are listed by root complex, so a device on a root bus has the last root
+ * complex of items, or if that is not the device's "root", a new one. */
 static Item *find_root(Items *items, const Item *item) {
         Item *last = items->n_roots > 0 ? &items->roots[items->n_roots - 1] : NULL;
         const char *name = reply_text(item->device, "root");
@@ -293,7 +293,7 @@ void items_done(Items *items) {
         free(items->roots);
 }
 
-/* Returns true when all items of the list are functions of one slot. */
+/* Returns true when no item of the list is a bridge, and all are functions of one slot. */
 static bool is_one_card(const Item *first) {
         size_t n = strcspn(first->address, ".");
 
@@ -309,7 +309,7 @@ static bool is_of_interest(const Item *item) {
                 !streq_ptr(reply_text(item->device, "state"), "host"));
 }
 
-/* Puts a list of items in front of the children of above. The order of the list stays. */
+/* Puts a list of items in front of the children of `above`. The order of the list stays. */
 static void prepend_children(Item *above, Item *list) {
         Item *last = list;
 
@@ -382,7 +382,7 @@ static struct libscols_line *add_device_line(Table *t, struct libscols_line *abo
                 (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
-/* Counts the VFs in this state without an allocation. VFs with an allocation are named by vfs_holders(). */
+/* Counts the VFs in this state without an allocation. vfs_holders() counts the VFs with one. */
 static size_t count_state(const Item *vfs, const char *state) {
         size_t n = 0;
 

@@ -15,10 +15,10 @@
 typedef struct Item {
         json_object *device;
         const char *address;
-        int64_t section;                    /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
-        struct Item *above;                 /* the bridge above a device, the PF of a VF; NULL: on a root bus */
-        struct Item *root;                  /* its root complex, in Items.roots; a root complex has no device */
-        struct Item *child, *next;          /* set by items_link() */
+        int64_t section;           /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
+        struct Item *above;        /* the bridge above a device, the PF of a VF; NULL: on a root bus, or missing */
+        struct Item *root;         /* its root complex, in Items.roots; a root complex has no device */
+        struct Item *child, *next; /* set by items_link() */
         bool is_bridge, is_vf, has_bridges; /* has_bridges: a bridge is directly below it */
 } Item;
 
@@ -35,8 +35,9 @@ int items_init(Items *items, json_object *node);
 void items_done(Items *items);
 #define _cleanup_items_ _cleanup_(items_done)
 
-/* Links the items and roots of a section to a tree (child, next). all false: leaves out bridges above a single child or
- * card, and platform devices in no pool that the host has. */
+/* Links the items and roots of a section to a tree (child, next). all false: leaves out bridges that have no child, a
+ * single child or only functions of one card below, and platform devices that are in no pool and have the state "host".
+ */
 void items_link(Items *items, int64_t section, bool all);
 /* Calls items_link() and prints the tree. Returns 0 or a negative errno, reported. */
 int items_print(Items *items, int64_t section, const Args *args);
@@ -50,7 +51,7 @@ typedef enum Use {
         _USE_MAX,
 } Use;
 Use use_from_state(const char *state);
-/* Returns the use of a list of VFs: available if one of the VFs is. */
+/* Returns the use of a list of VFs: the first Use of the enum that one of the VFs has. */
 Use vfs_use(const Item *vfs);
 
 /* Returns true when the item is a VF below its PF. Then all its siblings are VFs of that PF too. */
@@ -67,8 +68,8 @@ const char *vfs_pool(const Item *vfs);
 const char *root_name(const Item *root);
 /* Returns the word for the kind of the bridge: "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
-/* Returns the product of the device, with its kernel names, "ConnectX-7 (mlx5_0 ens1f0)", or its NVLink module, "H100
- * SXM5 80GB, module 3". The caller frees; NULL when out of memory. */
+/* Returns the product of the device, with its kernel names, "ConnectX-7 (mlx5_0 ens1f0)", and its NVLink module and
+ * partition, "H100 SXM5 80GB, module 3 of partition 1". The caller frees; NULL when out of memory. */
 char *device_short_name(json_object *device);
 
 /* Returns true when the NUMA node has no CPUs, no memory and no devices. GPUs have such nodes for their MIG
@@ -81,11 +82,11 @@ int node_lends(json_object *node, char **ret);
 /* topology-tree.c: formats for each pool how many of its devices in the section are available: "2 of 4 gpu, 62 of 64
  * rdma". *ret is NULL when the section has no device of a pool. The caller frees *ret. Returns 0 or -ENOMEM. */
 int items_offers(const Items *items, int64_t section, char **ret);
-/* Formats the distances from the NUMA node id to the others: "21 to node 1, 31 to nodes 2-3". *ret is NULL when there
- * is no other node. The caller frees *ret. Returns 0 or -ENOMEM. */
+/* Formats the distances from the NUMA node with this id to the others: "21 to node 1, 31 to nodes 2-3". *ret is NULL
+ * when there is no other node. The caller frees *ret. Returns 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);
-/* Sets *section to the next higher section that has a device but is no NUMA node of node. Returns false when there is
- * none. */
+/* Sets *section to the next higher section that has a device, but is not one of the NUMA nodes in node, the reply to
+ * DescribeTopology. Returns false when there is none. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
 /* A size as text, in GiB, rounded down. */
@@ -111,12 +112,13 @@ typedef struct Gauge {
                 const char *word;
                 uint64_t amount;
         } parts[4];
-        size_t n, n_always; /* n_always: so many of the first parts are printed even if they are 0 */
+        size_t n, n_always; /* n_always: the first n_always parts are printed even if they are 0 */
         bool is_bytes;
 } Gauge;
 #define GAUGES_MAX 16U
-/* Makes the gauges of a NUMA node: cores, memory, and hugepages of each size. If the node has no CPUs, only requests
- * that name it get its memory. Returns the number of gauges. */
+/* Makes the gauges of a NUMA node: cores, memory, and hugepages of each size. The gauge of the memory of a node without
+ * CPUs has no free part, because ordinary requests do not get this memory (see node_lends()). Returns the number of
+ * gauges. */
 size_t node_gauges(json_object *node, Gauge ret[static GAUGES_MAX]);
 /* Returns the parts as text: "423 free, 200 allocated", or "none". The caller frees; NULL when out of memory. */
 char *gauge_text(const Gauge *g);
@@ -149,7 +151,8 @@ void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
 /* Returns the member with this address; NULL when there is none. */
 const Member *members_find(const Members *m, const char *address);
-/* Returns the word for the distance of two members, one of distance_words; "?" when the matrix has none. */
+/* Returns the matrix's word for the distance of two members, normally one of distance_words; "?" when the matrix has
+ * none that can be printed. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
 /* Returns true when ACS redirects peer-to-peer access between the devices of the pair. pair may be NULL. */

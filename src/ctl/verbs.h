@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The verbs. Verbs with little code are in verbs.c, each of the others has a file. A verb checks all its arguments
- * before it connects to the daemon. It returns an exit status, or a negative errno, after it has reported the
- * failure. */
+/* The verbs. Verbs with little code are in verbs.c; the others are in files of their own, attach and detach in
+ * allocate.c, define in domain.c. A verb checks all its arguments before it connects to the daemon. It returns an exit
+ * status, or a negative errno, after it has reported the failure. */
 
 #include "options.h"
 
@@ -52,6 +52,6 @@ int verb_rescan(const Args *args);
 int verb_reload(const Args *args);
 
 /* Runs the verb on the node of --host, by ssh. Files that the options name are read and written here, and a file to
- * write keeps its content when the verb fails. Without such a file, this process becomes ssh. Returns the exit status,
- * or a negative errno, reported. */
+ * write keeps its content when the verb fails. Without a file to write, this process becomes ssh. Returns the exit
+ * status, or a negative errno, reported. */
 int remote_run(const Args *args);

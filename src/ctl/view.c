@@ -230,8 +230,8 @@ bool view_not_offered(json_object *node) {
         return withdrawn || none;
 }
 
-/* Returns whether peers can reach the device. Its member "acs" is about the device's own ACS, towards functions of its
- * card; its member "isolated" is about the ports above it. */
+/* Returns words that tell whether peers can reach the device. The member "acs" is about the device's own ACS, towards
+ * the functions of its card; the member "isolated" is about the ports above the device. */
 static const char *isolation(json_object *d) {
         const char *acs = reply_cell(d, "acs");
 
@@ -416,7 +416,7 @@ void view_services(json_object *a) {
         }
 }
 
-/* Prints the guest NUMA nodes for the memory of GPUs, which have no CPUs and no other memory. */
+/* Prints which guest NUMA nodes are for the memory of GPUs. Such a node has no CPUs and no other memory. */
 static void view_memory_cells(json_object *a) {
         for (size_t i = 0; i < member_length(a, "devices"); i++) {
                 json_object *d = member_at(a, "devices", i);

@@ -27,8 +27,8 @@ long culprit_line(const xmlNode *element) {
         return (long) (intptr_t) element->_private;
 }
 
-/* Leaves out an element, or takes it back: makes it an empty comment, which keeps its place in the tree and is not
- * written. */
+/* Leaves out an element, or puts it back. An element that is left out becomes a comment without text, which keeps its
+ * place in the tree and is not written. */
 static void leave_out(xmlNode *element, bool out) {
         element->type = out ? XML_COMMENT_NODE : XML_ELEMENT_NODE;
 }
@@ -70,7 +70,7 @@ static bool is_valid_or_set_reason(Search *s) {
         return false;
 }
 
-/* Leaves out the elements from index `from` up to, but not including, `to`; or takes them back. */
+/* Leaves out the elements from index `from` up to, but not including, `to`; or puts them back. */
 static void leave_out_range(xmlNode **elements, size_t from, size_t to, bool out) {
         for (size_t i = from; i < to; i++)
                 leave_out(elements[i], out);
@@ -157,8 +157,8 @@ static bool has_generated_element(const xmlNode *element) {
         return false;
 }
 
-/* Returns true for an element that no document can lack: <os> and its <type>, and <iothreads> and <iothreadids>, which
- * passthroughd's <iothreadpin> need. */
+/* Returns true for an element that the document cannot lack: the <type> of <os>, and if the document has an
+ * <iothreadpin>, the <iothreads> and <iothreadids> that it needs. */
 static bool is_needed(const Search *s, const xmlNode *c) {
         xmlNode *cputune = node_find(xmlDocGetRootElement(s->doc), "cputune");
         bool threads = node_is(c, "iothreads") || node_is(c, "iothreadids");
@@ -166,8 +166,8 @@ static bool is_needed(const Search *s, const xmlNode *c) {
         return threads ? node_find(cputune, "iothreadpin") != NULL : node_is(c, "type") && node_is(c->parent, "os");
 }
 
-/* Collects the elements of the template that the search may leave out. Searches inside <os>, <devices> and elements
- * that contain an element of passthroughd. */
+/* Collects the elements of the template that the search may leave out. <os>, <devices> and each element that contains
+ * an element of passthroughd stay in the document; of these, the elements inside are collected. */
 static void collect_units(Search *s, xmlNode *parent) {
         for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
                 if (culprit_line(c) == 0 || is_needed(s, c))
@@ -179,8 +179,8 @@ static void collect_units(Search *s, xmlNode *parent) {
         }
 }
 
-/* Called when libvirt refuses the document even without all units. Returns <os> or <type> if the document becomes valid
- * without its attributes, else NULL. */
+/* Called when libvirt refuses the document even with all units left out. Returns <os> or <type> if the document becomes
+ * valid without its attributes, else NULL. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
 
@@ -217,7 +217,8 @@ static Validation find_culprit(Search *s, xmlNode *root, xmlNode **ret) {
         leave_out_range(s->units, 0, s->n_units, false);
         unit = required ? NULL : find_alone(s, s->units, s->n_units);
         *ret = required ?: unit ? descend(s, unit) : root;
-        /* Report this problem in place of libvirt's first one only if the document has it without the template, too. */
+        /* The reason is about the document without the units. Report it in place of libvirt's first reason only if the
+         * units are not to blame. */
         if (required || (!unit && v == VALIDATION_UNKNOWN && s->first == VALIDATION_UNKNOWN)) {
                 free(s->found->reason);
                 s->found->reason = TAKE_PTR(reason);

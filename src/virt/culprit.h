@@ -14,7 +14,7 @@
 typedef struct Culprit {
         long line;        /* of the element in the template; 0: passthroughd added the element */
         const char *name; /* of the element; borrowed from the document */
-        char *reason;     /* why libvirt refuses the smallest document that has the element; owned */
+        char *reason;     /* why libvirt refuses a document that has the element; owned; NULL: out of memory */
 } Culprit;
 
 void culprit_done(Culprit *c);
@@ -22,15 +22,15 @@ void culprit_done(Culprit *c);
 /*
  * doc: the document that libvirt refuses; culprit_line() of each element must be set. first: libvirt's verdict. reason:
  * libvirt's reason; owned by this function, and possibly moved to *ret. Returns VALIDATION_INVALID with the culprit in
- * *ret, or the root with libvirt's first reason when there is no better one. Returns VALIDATION_UNKNOWN when libvirt
- * refuses the document even without the template's elements, and not because of the schema; ret->reason is why.
+ * *ret, or with the root when the search has found no smaller element. Returns VALIDATION_UNKNOWN when libvirt refuses
+ * the document with and without the template's elements, neither time because of the schema, and no single element is
+ * to blame; ret->reason is then why libvirt refuses the document without these elements.
  *
- * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC, or after VALIDATION_SEARCH_SEC. Then *ret is the
- * smallest element found to contain the culprit.
+ * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC of CPU time, or after VALIDATION_SEARCH_SEC. Then
+ * *ret is the smallest element found to contain the culprit.
  */
 Validation culprit_find(Libvirt *l, xmlDoc *doc, Validation first, char *reason, Culprit *ret);
 
-/*
- * Returns the template line of the element, which the caller has stored in _private. 0: passthroughd added the element.
- */
+/* Returns the template line of the element, which the caller of culprit_find() has stored in the element's _private. 0:
+ * passthroughd added the element. */
 long culprit_line(const xmlNode *element);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Defines a domain in libvirt, and starts it. */
+/* Defines a domain in libvirt, and starts it if asked to. */
 
 #include "define.h"
 

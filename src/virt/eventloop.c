@@ -82,7 +82,8 @@ static int on_timeout(sd_event_source *source, uint64_t usec, void *userdata) {
         return w ? arm(w) : 0;
 }
 
-/* Frees libvirt's data, in a later turn of the loop: libvirt may hold a lock now that the callback needs. */
+/* Frees libvirt's data and the watch. Runs in a later turn of the loop than remove_watch(), because libvirt may hold a
+ * lock while it calls remove_watch(), and free_opaque() may need that lock. */
 static int on_removed(sd_event_source *source, void *userdata) {
         Watch *w = userdata;
 
@@ -101,7 +102,8 @@ static Watch *new_watch(void *opaque, virFreeCallback free_opaque) {
         return w;
 }
 
-/* Adds w to the list, unless r is an error of its event source. Takes ownership of w. Returns its id, or -1. */
+/* Adds w to the list, or frees w if r is negative. r: the result of creating the event source of w. Returns the id of
+ * w, or -1. */
 static int enter(Watch *w, int r) {
         if (r < 0) {
                 sd_event_source_disable_unref(w->source);

@@ -5,5 +5,5 @@
 
 #include "model/libvirt.h"
 
-/* Sets f->firmware. root: "/". A directory or file that cannot be read counts as missing. */
+/* Sets f->firmware. root: "/". A directory or descriptor that cannot be read is skipped. */
 void firmware_find(const char *root, LibvirtFeatures *f);

@@ -36,7 +36,8 @@ typedef struct Reporter {
         size_t n_starting;
 } Reporter;
 
-/* A domain that was reported as starting. It has a timer of its own, so that the loop runs between two checks. */
+/* A domain that is starting. Each has its own timer, so that the loop handles other events between the checks of two
+ * domains. */
 struct Starting {
         Reporter *reporter;
         virDomain *domain; /* a reference of its own */
@@ -117,7 +118,8 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Checks the domain at intervals, and reports it again when it has started. */
+/* Has the loop check the domain at intervals, and report it again when it is no longer starting: it runs, or its start
+ * has failed. Returns 0 or a negative errno. */
 static int follow_start(Reporter *r, virDomain *domain, const char *uuid) {
         Starting *s;
         int error;
@@ -165,9 +167,8 @@ static void send_domain(Reporter *r, virDomain *domain) {
         send_record(r, GUEST_RECORD_DOMAIN, record);
 }
 
-/*
- * Formats which confidential guests libvirt can run, as lines "sev-snp" and "sev-snp-firmware", each after a newline.
- */
+/* Formats the lines about confidential guests: "sev-snp" if libvirt can run such guests, and "sev-snp-firmware" if
+ * there is a firmware for them. Each line begins with a newline. The caller frees. */
 static char *format_security(const LibvirtFeatures *f) {
         char *text = strdup("");
         int r = text ? 0 : -ENOMEM;

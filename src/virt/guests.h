@@ -2,7 +2,8 @@
 #pragma once
 
 /*
- * Reports the running domains of the libvirt at uri on the packet socket fd, in the format of guest/guest-list.h, until
- * the connection to libvirt or to the daemon is lost.
+ * Reports the features and the running domains of the libvirt at uri on the packet socket fd, in the format of
+ * guest/guest-list.h. Returns when the daemon has closed the socket, and after any failure, such as a lost connection
+ * to libvirt.
  */
 void guests_report(const char *uri, int fd);

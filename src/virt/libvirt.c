@@ -18,8 +18,8 @@ struct Libvirt {
 static void ignore_error(void *userdata, virError *error) {
 }
 
-/* libvirt's message for a schema violation has several lines: the first names the schema file, each other one an error.
- */
+/* libvirt's message for a schema violation has several lines: the first names the schema file, each further line is an
+ * error. */
 char *libvirt_last_reason(void) {
         const virError *error = virGetLastError();
         const char *message = error && error->message ? error->message : "libvirt gives no reason", *line;

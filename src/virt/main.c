@@ -28,9 +28,8 @@
 #define LINKS_MAX 40U
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
 
-/*
- * Stores the template line of an element and those inside it in _private. lines: one number for each element, in order.
- */
+/* Stores in _private of the element, and of each element inside it, the line of the template that the element comes
+ * from. *lines: these numbers in document order (guest/validation.h); moved behind the numbers that were read. */
 static void set_lines(xmlNode *element, char **lines) {
         element->_private = (void *) (intptr_t) strtol(*lines, lines, 10);
         for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
@@ -81,9 +80,9 @@ static char *replace_link(const char *path, size_t count) {
         return string_format("%s%s%s", *target == '/' ? "" : link, target, path + count);
 }
 
-/*
- * Returns the path with its links followed, even dangling ones. From the first missing component on, it stays as it is.
- */
+/* Returns the path with its links followed, even dangling ones. The part from the first missing component on is kept. A
+ * relative path is taken as below "/". The caller frees. NULL: the first component of a relative path is missing, or
+ * there are too many dangling links, or out of memory. */
 static char *resolve_path(const char *path) {
         char *whole = string_format("/%s", path);
 
@@ -121,8 +120,8 @@ static bool is_common_node(dev_t node) {
         return false;
 }
 
-/* As resolve_path(), but returns the reserved path in /dev/char for other character devices: such a node may be in any
- * directory and belong to any vendor's device. */
+/* As resolve_path(), but for a character device that is_common_node() does not accept, returns its path in /dev/char,
+ * which is reserved: such a node may be in any directory and belong to any vendor's device. */
 static char *resolve_device(const char *path) {
         _cleanup_free_ char *whole = string_format("/%s", path);
         struct stat st;
@@ -132,7 +131,9 @@ static char *resolve_device(const char *path) {
         return string_format("/dev/char/%u:%u", major(st.st_rdev), minor(st.st_rdev));
 }
 
-/* Checks paths with their links resolved, because libvirt and QEMU follow links. *ret: the document was refused. */
+/* Refuses a document with a reserved path. Checks each path also with its links resolved, because libvirt and QEMU
+ * follow links. Sets *ret to true if the document was refused or cannot be read; then the answer was printed, and the
+ * result is the exit status. */
 static Validation check_paths(const char *document, char *lines, bool *ret) {
         xmlDoc *doc = read_document(document);
         _cleanup_free_ char *path = NULL, *reason = NULL;
@@ -179,7 +180,7 @@ static Validation run(void) {
 int main(int argc, char *argv[]) {
         int status = EXIT_SUCCESS;
 
-        /* The parent kills this process if it takes too long; the kernel does so if the parent dies. */
+        /* The kernel kills this process when its parent dies. */
         (void) prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (argc == 2)
                 guests_report(argv[1], STDIN_FILENO);

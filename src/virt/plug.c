@@ -55,7 +55,7 @@ static int has_device(const Plug *p, unsigned flags) {
 }
 
 /* Returns the documents of the domain that the request must still change, as flags of virDomainAttachDeviceFlags(), or
- * a negative errno when libvirt fails. */
+ * -EIO when they cannot be determined. */
 static int find_documents(const Plug *p) {
         int wanted = p->action == PLUG_ATTACH, live = wanted, config = wanted;
         int active = virDomainIsActive(p->domain), persistent = virDomainIsPersistent(p->domain);
@@ -69,7 +69,8 @@ static int find_documents(const Plug *p) {
         return (live == wanted ? 0 : VIR_DOMAIN_AFFECT_LIVE) | (config == wanted ? 0 : VIR_DOMAIN_AFFECT_CONFIG);
 }
 
-/* Returns the result after a call of libvirt has failed: it depends on whether a document has changed already. */
+/* Returns the result after a call of libvirt has failed: PLUG_DONE if no document remains to be changed, PLUG_FAILED if
+ * none has changed since find_documents() was called first, otherwise PLUG_UNKNOWN. */
 static PlugResult end_failed(const Plug *p) {
         _cleanup_free_ char *reason = libvirt_last_reason();
         int after = find_documents(p);
@@ -85,7 +86,7 @@ static PlugResult attach(const Plug *p) {
         return PLUG_DONE;
 }
 
-/* Ends the wait if the running domain no longer has the device. */
+/* Ends the wait if the running domain no longer has the device, or if that cannot be determined. */
 static void look_again(Plug *p) {
         int documents = find_documents(p);
 
@@ -123,7 +124,8 @@ static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Subscribes to the domain's events, before the guest is asked, so that none is missed. */
+/* Subscribes to the domain's events, and starts the timer that ends the wait. Call it before the guest is asked, so
+ * that no event is missed. */
 static int follow(Plug *p) {
         _cleanup_free_ char *xml = virDomainGetXMLDesc(p->domain, 0);
         const struct {
@@ -145,7 +147,7 @@ static int follow(Plug *p) {
                                           p);
 }
 
-/* Asks the guest to release the device, and waits until it has. */
+/* Asks the guest to release the device, and waits until it has, refuses, or the time is over. */
 static PlugResult detach_live(Plug *p) {
         if (follow(p) < 0)
                 return end_with_libvirt(PLUG_FAILED);
@@ -182,7 +184,7 @@ static PlugResult describe(const Plug *p) {
         return strlen(xml) < PLUG_DOCUMENT_MAX ? end(PLUG_DONE, xml) : end(PLUG_FAILED, "The domain is too large");
 }
 
-/* Reads the <hostdev> on stdin. False: it is invalid. */
+/* Reads the <hostdev> on stdin. Returns false if it is invalid or cannot be read. */
 static bool read_hostdev(Plug *p) {
         size_t size;
 
