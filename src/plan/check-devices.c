@@ -298,7 +298,8 @@ void check_reset(const CheckFacts *facts, CheckReport *report) {
 /* Check: which devices on a VFIO driver the kernel may put in D3 while no guest has them. */
 
 /*
- * Returns true when the kernel may do so. disable_idle_d3 of vfio-pci prevents it; variant drivers have no such option.
+ * Returns true when the kernel may put the device in D3. disable_idle_d3 of vfio-pci prevents it; variant drivers have
+ * no such option.
  */
 static bool may_suspend(const CheckFacts *facts, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && !(facts->idle_d3_disabled && streq_ptr(dev->driver, "vfio-pci"));

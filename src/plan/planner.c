@@ -100,7 +100,7 @@ static void find_modules(Planner *p) {
         }
 }
 
-/* Finds the free CPUs of the node that the request permits. */
+/* Finds the free CPUs of the node, as far as the request permits them (cpus_from). */
 static void find_cpus(Planner *p, size_t node) {
         const HostView *view = p->context;
         const CpuSet *from = &p->request->cpus_from;
@@ -131,7 +131,8 @@ static void find_nodes(Planner *p) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
 
-                /* memory < 0: the request names several memory nodes, and it is unknown which is near this node. */
+                /* With `from`, memory < 0 means that the request names several memory nodes, and that it is unknown
+                 * which is near this node. */
                 if (inventory_cpu_node(inv, id) == id && (memory >= 0 || !from))
                         p->nodes[p->n_nodes++] = i;
                 p->memory_node[i] = memory >= 0 ? (size_t) memory : i;
