@@ -326,7 +326,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         }
         if (device_check_mode(view, dev, ret) != VERDICT_NONE)
                 return DEVICE_STATE_HOST;
-        /* A job is preparing the device: it is not available, and no allocation has it. */
+        /* A job works on the device, its PF or a member of its IOMMU group: it is not available, and no allocation has
+         * it. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)

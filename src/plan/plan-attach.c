@@ -61,8 +61,7 @@ static int make_whole(const HostView *view, const Allocation *a, const Request *
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
-        whole->no_fabric =
-                true; /* present GPUs may be a partition; check_fabric() has refused new ones that need one */
+        whole->no_fabric = true; /* present GPUs may be a partition; check_fabric() refused new ones that need one */
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -211,8 +210,8 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
-/* Refuses new GPUs in a confidential mode: check_request() accepts no confidential guest. Present devices are not
- * checked, and stay even if their pool has another mode now. */
+/* Refuses new GPUs in a confidential mode if `a` has CPUs: its guest is not confidential (check_request()). Present
+ * devices are not checked, and stay even if their pool has another mode now. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
 

@@ -159,7 +159,7 @@ void plan_limits_free(Plan *plan) {
         free(plan->limits);
 }
 
-/* Records the vGPU that the VF or slot will have. It keeps its host driver. 0 or -ENOMEM. */
+/* Records the vGPU that the VF or slot will have. The VF or slot keeps its host driver. 0 or -ENOMEM. */
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 
@@ -232,7 +232,7 @@ static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choic
 }
 
 /* Adds the devices of a pool with their slots. NICs come in the order of their GPUs, so that gpu0 and its NIC have the
- * same index; other devices by address. */
+ * same index if each GPU has its own NIC. Other devices come by address. */
 static int add_pool_slots(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool,
                           const PlanPair *pairs, size_t n_pairs) {
         const HostView *view = p->context;

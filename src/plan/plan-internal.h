@@ -40,11 +40,10 @@ typedef struct Planner {
         unsigned spoiled[INVENTORY_NODES_MAX]; /* by node index: free devices of any pool */
         uint32_t
                 modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: none is known */
-        uint64_t held; /* modules in the partitions of allocations. Such a GPU may still be free, after a change of
-                          Module= or Partitions= */
-        const FabricPartition
-                *partition; /* the plan's GPUs of pools with Fabric=yes shall be exactly these; NULL: any */
-        unsigned broken;    /* Score.broken of the partition */
+        uint64_t held; /* bits of the modules in the partitions of allocations. A GPU with such a module may still be
+                          free, after a change of Module= or Partitions= */
+        const FabricPartition *partition; /* exactly these GPUs of Fabric=yes pools shall be in the plan; NULL: any */
+        unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
 /* A set of NUMA nodes as ascending indices, their shares of the guest, and the best devices for them. */

@@ -13,7 +13,8 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* The most searches with devices, and their cost. A refusal must not take long, because it delays other callers. */
+/* The most searches with devices, and the most comparisons of all searches. A refusal must not take long, because it
+ * delays other callers. */
 #define TRIES_MAX      12U
 #define TRIES_WORK_MAX (PLAN_WORK_MAX / 8)
 

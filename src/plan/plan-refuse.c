@@ -303,7 +303,7 @@ static char *list_policies(const Planner *p) {
         return text;
 }
 
-/* Returns whether the request has a plan if every node is taken to have enough memory. */
+/* Returns whether the request has CPUs, and a plan if every node is taken to have enough memory. */
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 

@@ -81,7 +81,8 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
         return a->partition < 0 ? NULL : fabric_table_find(&view->config->fabric, (unsigned) a->partition);
 }
 
-/* Finds the GPU of each module in pools with Fabric=yes, and the modules in partitions of allocations. */
+/* Finds the GPU of each module, among the devices of pools with Fabric=yes; and the modules in partitions of
+ * allocations. */
 static void find_modules(Planner *p) {
         const HostView *view = p->context;
 

@@ -280,7 +280,7 @@ typedef struct Merge {
         unsigned ties;
 } Merge;
 
-/* Clears enough slots for `pairs` entries: at most half of the slots will be in use. 0 or -ENOMEM. */
+/* Clears enough slots for `pairs` entries: at most half of the slots will be in use. Empties the sum. 0 or -ENOMEM. */
 static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         size_t n = SLOTS_FIRST;
 
@@ -302,7 +302,7 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
 /* Returns the slot of the sum of two states, or the free slot where it belongs. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        /* Use the uppermost bits of the product, because they depend on more bits of the sums than the lower ones. */
+        /* Use the uppermost bits of the product, because they depend on more bits of the sums than lower bits do. */
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {

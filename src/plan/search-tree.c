@@ -144,7 +144,7 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
                          .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
-        /* The ledger may claim more VFs than a host has. */
+        /* The ledger may have claims on more VFs than a host can have, and COST_VF_LOAD must not overflow. */
         leaf->load = leaf->is_vf ? MIN(ledger_pf_use(view->ledger, dev->physfn), INVENTORY_DEVICES_MAX) : 0;
         /* At LEVEL_GROUP and LEVEL_CLUSTER, even numbers are devices and families, odd numbers are groups. */
         leaf->at[LEVEL_GROUP] = device * 2;

@@ -204,7 +204,8 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
         t->n = kept;
 }
 
-/* Returns whether two leaves differ only in their addresses. Such leaves are taken in the order of their addresses. */
+/* Returns whether two leaves, neither of them required, differ only in their addresses. Such leaves are taken in the
+ * order of their addresses. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && !a->is_required && !b->is_required && a->pool == b->pool &&
                a->is_vf == b->is_vf && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
@@ -246,7 +247,8 @@ static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* Returns how many leaves right before this one differ from it only in their addresses. */
+/* Returns how many leaves right before this one differ from it only in their addresses. before: the result for the leaf
+ * before. after_single: that leaf was a part by itself. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }

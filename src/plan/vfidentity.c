@@ -51,8 +51,8 @@ static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         return identity_of_class(class) & ~second;
 }
 
-/* Removes from made what is not missing. If a GUID is missing and `have` has no link policy, adds that: an InfiniBand
- * port stays down without it. */
+/* Removes from made what is not missing. If a GUID is missing and `have` has no link policy, adds the policy "auto": an
+ * InfiniBand port stays down without a policy. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
