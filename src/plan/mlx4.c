@@ -95,8 +95,9 @@ static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, 
                                pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
 }
 
-/* Finds the first pool with VFs on an mlx4 card, and sets m->problem unless all such pools have the same options, each
- * card can have the VFs, and each mlx4 card gets VFs. Returns 0 or -ENOMEM. */
+/* Finds the first pool with VFs on an mlx4 card; *ret_pool is NULL if there is none. Otherwise sets m->problem unless
+ * all such pools have the same options, each of their cards can have the VFs, and each mlx4 card gets VFs. Returns 0 or
+ * -ENOMEM. */
 static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         const PciDevice *pf = NULL, *without = NULL;
         const Pool *first = NULL;
