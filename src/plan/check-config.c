@@ -87,8 +87,8 @@ static bool pool_has_device(const Policy *policy, const Pool *(*pool_of)(const P
         return false;
 }
 
-/* Returns true when no device of the pool can have a vGPU of its VgpuType=. A GPU with vGPUs counts by those: its list
- * of types shrinks as the GPU fills up. */
+/* Returns true when no device of the pool can have a vGPU of its VgpuType=. A device with a vGPU of any type counts as
+ * one that can: the list of types shrinks as the GPU fills up. */
 static bool lacks_type(const Policy *policy, const Pool *pool) {
         const Inventory *inv = policy->inventory;
 
@@ -119,7 +119,8 @@ static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) 
         return true;
 }
 
-/* Returns true when each partition with a GPU of the pool also has a module without a GPU on this node. */
+/* Returns true when each partition with a GPU of the pool also has a module without a GPU in a pool with Fabric=yes, or
+ * when no partition has a GPU of the pool. False while the module id of a GPU is unknown. */
 static bool lacks_partition(const Policy *policy, const Pool *pool) {
         const FabricTable *table = &policy->config->fabric;
         uint64_t all, own;
@@ -198,7 +199,8 @@ void check_libvirt(const CheckFacts *facts, CheckReport *report) {
                           *features ? features : "nothing that is optional");
 }
 
-/* Check: whether guests get their devices by iommufd, which matters for guests with many devices. */
+/* Check: whether guests get their devices by iommufd. The answer can differ for guests with one and with several
+ * devices. */
 
 /* Converts a version, "11.3.0", to libvirt's number. 0: unknown. */
 static unsigned read_version(const char *text) {
@@ -276,8 +278,8 @@ void check_iommufd(const CheckFacts *facts, CheckReport *report) {
                   why);
 }
 
-/* Check: which confidential guests the node can run. A kind that the host's KVM lacks is reported only if a pool is for
- * it. */
+/* Check: which confidential guests the node can run. A type for which the host's KVM has no parameter is not reported.
+ * If KVM has neither parameter and a pool has ConfidentialMode=, one finding says so. */
 
 static const Pool *find_confidential_pool(const Config *config) {
         for (size_t i = 0; i < config->n_pools; i++)

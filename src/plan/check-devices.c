@@ -51,7 +51,7 @@ static bool has_sriov_off(const PciDevice *dev) {
         return pci_device_is_connectx(dev) && dev->type == PCI_TYPE_DEVICE;
 }
 
-/* Notes that no NIC has SR-IOV, if so. The result stays CHECK_OK. */
+/* Adds a note if no NIC has SR-IOV. The result stays CHECK_OK. */
 static void tell_capability(const Inventory *inv, CheckReport *report) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_nic(&inv->devices[i]) && inv->devices[i].type != PCI_TYPE_DEVICE)
@@ -87,7 +87,7 @@ typedef enum Lack {
         LACK_NONE,
         LACK_NUMBER, /* the PF cannot have as many VFs as the pool wants */
         LACK_DRIVER,
-        LACK_ALL, /* there are none, but the daemon can create them */
+        LACK_ALL, /* the PF has no VFs, but the daemon can create them */
         LACK_SOME,
         LACK_LAG,      /* the host's bond has no RoCE LAG because the PF has VFs */
         LACK_EXCLUDED, /* the configuration excludes the PF or its VFs */
@@ -143,7 +143,8 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
         else if (policy_check_vf_number(facts->policy, pf, pool, &why) == VERDICT_NONE || !why.message)
                 report->failed = true;
         /*
-         * Only note an excluded PF: the admin wants that. If the pool gets no VFs at all, check_configuration() warns.
+         * Only note an excluded PF: the admin wants that. If the pool gets no devices at all, check_configuration()
+         * warns.
          */
         else if (lack == LACK_EXCLUDED)
                 check_add(report, CHECK_OK, NULL, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
@@ -228,7 +229,7 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
 }
 
 /*
- * Reports devices of pools that driverctl binds, too: it does so at boot and after hot-plug, and so undoes allocations.
+ * Reports devices of pools that driverctl binds as well: at boot and after hot-plug, which undoes allocations.
  */
 static void check_driverctl(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < facts->n_settings; i++) {
@@ -298,7 +299,8 @@ void check_reset(const CheckFacts *facts, CheckReport *report) {
 /* Check: which devices on a VFIO driver the kernel may put in D3 while no guest has them. */
 
 /*
- * Returns true when the kernel may do so. disable_idle_d3 of vfio-pci prevents it; variant drivers have no such option.
+ * Returns true when the kernel may put the device in D3. disable_idle_d3 of vfio-pci prevents it; variant drivers have
+ * no such option.
  */
 static bool may_suspend(const CheckFacts *facts, const PciDevice *dev) {
         return dev->vfio && dev->runtime_pm && !(facts->idle_d3_disabled && streq_ptr(dev->driver, "vfio-pci"));

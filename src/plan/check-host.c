@@ -43,8 +43,8 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report) {
                           "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
 }
 
-/* Check: the driver for guests is loaded, which is VfioDriver= or, for Xen, pciback. check_pools() reports devices that
- * need another driver. */
+/* Check: the driver for guests is loaded, which is VfioDriver= or, for Xen, pciback. check_pools() names the devices of
+ * pools that cannot be allocated without it. */
 
 void check_vfio(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -166,8 +166,8 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
 
 /* Check: the host does not use the memory of GPUs. */
 
-/* Finds the first NUMA node with memory and without CPUs. Its memory belongs to a device. *ret_more: how many others
- * follow. */
+/* Finds the first NUMA node with memory and without CPUs, or NULL. The caller takes its memory for that of a GPU.
+ * *ret_more: how many such nodes follow. */
 static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) {
         const NumaNode *first = NULL;
         size_t n = 0;
@@ -181,7 +181,8 @@ static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) 
         return first;
 }
 
-/* Notes NUMA nodes without CPUs that no device owns (CXL, MCDRAM, HBM): requests may name them for memory. */
+/* Notes NUMA nodes without CPUs whose memory is not that of a GPU (CXL, MCDRAM, HBM): requests may name them for
+ * memory. */
 static void tell_far_memory(const Inventory *inv, CheckReport *report) {
         const NumaNode *first = NULL;
         uint64_t memory = 0;
@@ -232,7 +233,8 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* check_pools() reports the GPUs with has_memory_node. */
+        /* check_pools() reports GPUs of pools with has_memory_node: the policy refuses them while the host has their
+         * memory online. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
@@ -297,7 +299,7 @@ static bool has_pages(const NumaNode *node) {
 void check_hugepages(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const NumaNode *first = NULL;
-        size_t n = 0, others = 0; /* nodes without hugepages, and with */
+        size_t n = 0, others = 0; /* n: nodes without hugepages; others: nodes with hugepages */
 
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 const NumaNode *node = &inv->nodes[i];

@@ -5,8 +5,7 @@
 
 #include "plan/check.h"
 
-/* The checks. Each adds findings, in the order in which an admin should solve the problems; none if there is no
- * problem. */
+/* The checks. Each adds its findings; if it adds none, check_node() adds a finding with CHECK_OK. */
 void check_cpus(const CheckFacts *facts, CheckReport *report);
 void check_configuration(const CheckFacts *facts, CheckReport *report);
 void check_daemon(const CheckFacts *facts, CheckReport *report);

@@ -22,7 +22,7 @@ static bool same_bus(const PciDevice *a, const PciDevice *b) {
         return a->address.domain == b->address.domain && a->address.bus == b->address.bus;
 }
 
-/* Finds another function on the bus of dev, or NULL. VFs do not count: a PF with VFs is not allocated. */
+/* Finds another function on the bus of dev, or NULL. VFs and slots do not count: a PF with VFs is not allocated. */
 static const PciDevice *find_on_same_bus(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *at = dev;
 
@@ -47,7 +47,7 @@ static bool method_works(const Inventory *inv, const PciDevice *dev, ResetMethod
         return (m != RESET_METHOD_BUS && m != RESET_METHOD_CXL_BUS) || bus_reset_works(inv, dev, ret_other);
 }
 
-/* Returns whether a listed reset method works. A method that this program does not know counts as working. */
+/* Returns whether a listed reset method works. Any method other than a bus reset counts as working. */
 static bool any_works(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_other) {
         static const char *const only_bus[] = { "bus", "cxl_bus", "bus cxl_bus", "cxl_bus bus" };
 
@@ -107,14 +107,14 @@ bool device_is_in_use(const HostView *view, const PciDevice *dev) {
 /* The most types that a refusal names. */
 #define TYPES_MAX 8U
 
-/* Returns true when the VF has, or shall have, a vGPU of view->grown, the allocation that is planned again. */
+/* Returns true when the VF has, or shall have, a vGPU of view->grown, the allocation to which devices are attached. */
 static bool is_kept(const HostView *view, const PciDevice *dev) {
         const AllocationDevice *d = view->grown ? allocation_find_device(view->grown, dev->address) : NULL;
 
         return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
 }
 
-/* Returns how many VFs of the GPU before dev, by address, are free for a vGPU of the same pool. */
+/* Returns how many VFs of the GPU with lower addresses than dev are free for a vGPU of the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -167,7 +167,8 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
          * not bind it. */
         if (!pool || pool->scheduler == POOL_SCHEDULER_NOVA || is_kept(view, dev))
                 return VERDICT_NONE;
-        /* Refuse such a VF in any pool, also one of whole devices: a VFIO driver would remove the vGPU. */
+        /* Refuse a VF with a vGPU in any other pool, even in one of whole devices: a VFIO driver would remove the vGPU.
+         */
         if (dev->vgpu_type > 0)
                 return refuse(
                         ret, VERDICT_CONTESTED, &dev->address,
@@ -217,7 +218,7 @@ static const char *const device_state_table[_DEVICE_STATE_MAX] = {
 };
 DEFINE_STRING_TABLE_TO_STRING(device_state, DeviceState, _DEVICE_STATE_MAX)
 
-/* Returns whether a pool offers the VFs of this PF, and another program has changed their number. */
+/* Returns whether a pool asks for VFs on this PF, and another program has changed their number. */
 static bool is_contested(const HostView *view, const PciDevice *dev, Refusal *ret) {
         return dev->type == PCI_TYPE_PF && policy_vf_pool(view->policy, dev) &&
                device_status_check(view->status, dev->address, DEVICE_CONTESTED, ret) != VERDICT_NONE;
@@ -248,7 +249,8 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* Says why the host keeps the device. For a card of mlx4_core that may be missing VFs, instead or as well. */
+/* Says why the host keeps the device. For a PF with a wrong number of VFs, which only new options of mlx4_core change,
+ * says that instead or, if the host needs the PF, in addition. */
 static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = policy_check(view->policy, dev, ret);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -324,7 +326,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         }
         if (device_check_mode(view, dev, ret) != VERDICT_NONE)
                 return DEVICE_STATE_HOST;
-        /* A job is preparing the device: it is not available, and no allocation has it. */
+        /* A job works on the device, its PF or a member of its IOMMU group: it is not available, and no allocation has
+         * it. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)

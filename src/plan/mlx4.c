@@ -57,7 +57,8 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
                 pool->name, PCI_ADDRESS_STR(pf->address), other->name, PCI_ADDRESS_STR(other_pf->address));
 }
 
-/* Formats sentences: why a card gets no VFs by the configuration, and the remedy. */
+/* Formats a part of the sentences of tell_without(): why a card gets no VFs by the configuration, and a remedy, up to
+ * "or" before the next remedy. Returns 0 or -ENOMEM. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
         const Pool *external = policy_external_pool(p, dev), *asking = policy_asking_pool(p, dev);
@@ -77,8 +78,8 @@ static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
 }
 
 /*
- * Sets m->problem: mlx4_core would also create VFs on a card without configured VFs. Such a card is the host's, or goes
- * to guests as a whole. Returns 0 or -ENOMEM.
+ * Sets m->problem: mlx4_core would also create VFs on a card without configured VFs. Such a card is the host's, goes to
+ * guests as a whole, or gets its VFs from another program. Returns 0 or -ENOMEM.
  */
 static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, const PciDevice *without, Mlx4 *m) {
         _cleanup_free_ char *why = NULL;
@@ -94,7 +95,9 @@ static int tell_without(const Policy *p, const Pool *pool, const PciDevice *pf, 
                                pool->name, pool->virtual_functions, PCI_ADDRESS_STR(pf->address), why);
 }
 
-/* Finds the first pool with VFs on an mlx4 card, and checks that all such pools have the same options. */
+/* Finds the first pool with VFs on an mlx4 card; *ret_pool is NULL if there is none. Otherwise sets m->problem unless
+ * all such pools have the same options, each of their cards can have the VFs, and each mlx4 card gets VFs. Returns 0 or
+ * -ENOMEM. */
 static int find_pool(const Policy *p, const Pool **ret_pool, Mlx4 *m) {
         const PciDevice *pf = NULL, *without = NULL;
         const Pool *first = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Decides which present cards may take the place of the cards that an allocation has lost. */
+/* Decides whether the cards that are now at the addresses of an allocation's cards may take their place. */
 
 #include <errno.h>
 
@@ -13,7 +13,7 @@ const PciDevice *plan_find_replacement(const HostView *view, const AllocationDev
         return dev && !allocation_device_is(d, dev) ? dev : NULL;
 }
 
-/* Refuses dev if it needs a group member, as a companion or held, that is not in the allocation. */
+/* Refuses dev if a member of its IOMMU group would be a companion or held, but is not in the allocation. */
 static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *g = inventory_find_group(view->inventory, dev->iommu_group);
 
@@ -46,7 +46,7 @@ static Verdict check_assigned(const HostView *view, const Allocation *a, const A
         return check_group(view, a, dev, ret);
 }
 
-/* Returns whether dev is to its assigned device what d was: a companion or a held device in the same IOMMU group. */
+/* Returns whether dev has the role of `d`, companion or held, in the IOMMU group of an assigned device. */
 static bool has_group_role(const HostView *view, const Allocation *a, const AllocationDevice *d, const PciDevice *dev) {
         GroupRole wanted = d->role == DEVICE_ROLE_COMPANION ? GROUP_ROLE_COMPANION : GROUP_ROLE_HOLD;
 
@@ -102,7 +102,7 @@ Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *re
         return refuse(ret, VERDICT_WRONG_STATE, NULL, NULL, "No device of '%s' was replaced by another card.", a->name);
 }
 
-/* Makes dev the device of d, as in a new allocation: a release restores the driver that dev has now. 0 or -ENOMEM. */
+/* Makes dev the device of `d`, as in a new allocation: a release restores the driver that dev has now. 0 or -ENOMEM. */
 static int replace_device(const HostView *view, AllocationDevice *d, const PciDevice *dev) {
         const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
 

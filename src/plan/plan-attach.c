@@ -10,8 +10,8 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-/* Returns whether a plan can have the present device d. Any other device of the allocation, for example a missing one,
- * does not influence where new devices are. */
+/* Returns whether a plan can have the present device `d`. Any other device of the allocation, for example a missing
+ * one, does not influence where new devices are. */
 static bool can_take(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
@@ -21,7 +21,8 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* Adds the devices of `a` that a plan cannot have to HostView.in_use, so that it skips them. The caller frees *ret. */
+/* Adds the assigned devices of `a` that a plan cannot have to HostView.in_use, so that the planner skips them. The
+ * caller frees *ret. 0 or -ENOMEM. */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
@@ -50,7 +51,8 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
         return r < 0 ? r : request_add_device(whole, pool, address);
 }
 
-/* Makes a request for the devices of `a` and the new ones of r together, for the consumer of `a`. 0 or -errno. */
+/* Makes a request for the new devices of r together with the devices of `a` that a plan can have, for the consumer of
+ * `a`. 0 or -errno. */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
         int k;
 
@@ -59,7 +61,7 @@ static int make_whole(const HostView *view, const Allocation *a, const Request *
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
-        whole->no_fabric = true; /* the present devices may be in a partition; check_fabric() has refused new ones */
+        whole->no_fabric = true; /* present GPUs may be a partition; check_fabric() refused new ones that need one */
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -81,7 +83,7 @@ static bool has_slot(const Allocation *a, const char *slot) {
         return false;
 }
 
-/* Returns the first slot name of the pool that neither a nor part has. NULL when out of memory. */
+/* Returns the first slot name of the pool that neither `a` nor `part` has. NULL when out of memory. */
 static char *find_slot(const Allocation *a, const Allocation *part, const char *pool) {
         char slot[SLOT_NAME_MAX];
         unsigned index = 0;
@@ -91,8 +93,8 @@ static char *find_slot(const Allocation *a, const Allocation *part, const char *
         return strdup(slot);
 }
 
-/* Moves the new devices of the plan to part, with slot names that `a` does not have. Companions follow their device. 0
- * or -ENOMEM. */
+/* Moves the new devices of the plan to part, with slot names that `a` does not have. Companions come right after their
+ * device in the plan; those of a present device are left out. 0 or -ENOMEM. */
 static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         const char *owner = NULL;
 
@@ -141,7 +143,8 @@ static Verdict keep_new(const HostView *view, const Allocation *a, const Request
         return VERDICT_NONE;
 }
 
-/* Refuses what an attach cannot change: anything but devices. */
+/* Refuses a request for anything but devices, attributes for a slot that `a` has, and an allocation for a confidential
+ * guest. */
 static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
         if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
             !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) ||
@@ -167,7 +170,8 @@ static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Refuses GPUs of pools with Fabric=yes: the NVLink partition of a guest stays the same while it runs. */
+/* Refuses GPUs of pools with Fabric=yes: the NVLink partition of a guest stays the same while it runs. Accepts them
+ * with fabric=off if `a` has no partition. */
 static Verdict check_fabric(const HostView *view, const Allocation *a, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 const Pool *pool = config_find_pool(view->config, r->pools[i].pool);
@@ -206,7 +210,8 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
-/* Checks the new devices for a confidential guest. Present devices stay even if their pool has another mode now. */
+/* Refuses new GPUs in a confidential mode if `a` has CPUs: its guest is not confidential (check_request()). Present
+ * devices are not checked, and stay even if their pool has another mode now. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
 
@@ -227,8 +232,8 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
-/* If the new devices alone do not fit either, replaces *ret by that refusal, whose figures leave out the devices of
- * `a`. */
+/* If too few devices are free even for the new ones alone, replaces *ret by that refusal, whose figures leave out the
+ * devices of `a`. */
 static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal alone = { 0 };

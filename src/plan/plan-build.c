@@ -15,7 +15,8 @@ typedef struct DevicePair {
         Distance distance;
 } DevicePair;
 
-/* Returns the index in smaller of the device with the fewest partners within reach. n: none has fewer than share. */
+/* Returns the index in `smaller` of a device within `reach` that has fewer than `share` partners: of the one with the
+ * fewest. Returns n if there is none. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;
@@ -158,7 +159,7 @@ void plan_limits_free(Plan *plan) {
         free(plan->limits);
 }
 
-/* Records the vGPU that the VF will have. The VF keeps its host driver. 0 or -ENOMEM. */
+/* Records the vGPU that the VF or slot will have. The VF or slot keeps its host driver. 0 or -ENOMEM. */
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 
@@ -197,7 +198,8 @@ static bool is_pick(const HostView *view, const NodeChoice *choice, const PciDev
 }
 
 /*
- * Adds the members of dev's IOMMU group that have this role, unless they are in the allocation already. 0 or -ENOMEM.
+ * Adds the members of dev's IOMMU group that have this role, unless the choice or the allocation has them already. 0 or
+ * -ENOMEM.
  */
 static int add_members(Allocation *a, const HostView *view, const NodeChoice *choice, const PciDevice *dev,
                        GroupRole role, const char *slot) {
@@ -230,7 +232,7 @@ static int add_slot(Allocation *a, const HostView *view, const NodeChoice *choic
 }
 
 /* Adds the devices of a pool with their slots. NICs come in the order of their GPUs, so that gpu0 and its NIC have the
- * same index; other devices by address. */
+ * same index if each GPU has its own NIC. Other devices come by address. */
 static int add_pool_slots(Allocation *a, const Planner *p, const NodeChoice *choice, const Pool *pool,
                           const PlanPair *pairs, size_t n_pairs) {
         const HostView *view = p->context;

@@ -18,7 +18,7 @@ static AllocationDevice *find_slot(Allocation *a, const char *slot) {
         return NULL;
 }
 
-/* Returns an assigned device in the IOMMU group of d that is not the detached one, or NULL. */
+/* Returns an assigned device other than `detached` in the IOMMU group of `d`, or NULL. */
 static const AllocationDevice *find_other(const HostView *view, const Allocation *a, const AllocationDevice *detached,
                                           const AllocationDevice *d) {
         int group = group_of(view, d);
@@ -30,8 +30,8 @@ static const AllocationDevice *find_other(const HostView *view, const Allocation
         return NULL;
 }
 
-/* Returns whether h is held only because of d. If the IOMMU group of d is unknown, because d is missing: only because
- * no other device needs h. */
+/* Returns whether `h` is held only because of `d`. If the IOMMU group of `d` is unknown, because `d` is missing,
+ * returns whether `h` is held and no other device needs it. */
 static bool is_held_for(const HostView *view, const Allocation *a, const AllocationDevice *d,
                         const AllocationDevice *h) {
         int group = group_of(view, d);
@@ -39,7 +39,7 @@ static bool is_held_for(const HostView *view, const Allocation *a, const Allocat
         return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(view, h) == group) && !find_other(view, a, d, h);
 }
 
-/* Returns whether a device of `a` is a GPU of the partition. *ret_model: such a GPU is of the model of d. */
+/* Returns whether a device of `a` is a GPU of the partition. *ret_model: such a GPU is of the model of `d`. */
 static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
                        bool *ret_model) {
         bool found = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* NVLink partitions: the GPUs that a guest gets of pools with Fabric=yes form one partition of Fabric Manager. */
+/* NVLink partitions: the GPUs that a guest gets from pools with Fabric=yes form one partition of Fabric Manager. */
 
 #include "plan-internal.h"
 #include "util/strings.h"
@@ -17,7 +17,7 @@ bool planner_wants_partition(const Planner *p) {
         return !p->request->no_fabric && count_wanted(p) > 0;
 }
 
-/* Returns whether each module of the partition has a GPU on the node. */
+/* Returns whether for each module of the partition a GPU in a pool with Fabric=yes is known. */
 static bool is_known(const Planner *p, const FabricPartition *partition) {
         for (unsigned m = 1; m <= FABRIC_MODULE_MAX; m++)
                 if (partition->modules & fabric_bit(m) && p->modules[m] == 0)
@@ -30,7 +30,8 @@ static bool is_supported(const Planner *p, const FabricPartition *partition) {
         return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
 }
 
-/* Returns whether Fabric Manager can activate the partition, and all its GPUs are free. */
+/* Returns whether all GPUs of the partition are free, Fabric Manager is not known to lack the partition, and no
+ * allocation has a partition with one of its GPUs. */
 static bool is_whole(const Planner *p, const FabricPartition *partition) {
         if (!is_supported(p, partition) || partition->modules & p->held)
                 return false;
@@ -54,7 +55,7 @@ static unsigned count_broken(const Planner *p, const FabricPartition *partition)
         return n;
 }
 
-/* Returns the index of the request's pool that has the device. */
+/* Returns the index of the request's pool that has the device; n_pools: none has it. */
 static size_t find_pool(const Planner *p, const PciDevice *dev) {
         const Pool *pool = policy_pool(p->context->policy, dev);
         size_t i = 0;
@@ -127,7 +128,7 @@ static char *list_sizes(const FabricTable *table) {
         return text ? string_format("%s or %u", text, last) : string_format("%u", last);
 }
 
-/* Returns an allocation whose partition has a GPU of this one, or NULL. */
+/* Returns an allocation whose partition shares a GPU with this partition, or NULL. */
 static const Allocation *find_holder(const Planner *p, const FabricPartition *partition) {
         const Ledger *l = p->context->ledger;
 

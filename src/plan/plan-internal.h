@@ -6,8 +6,8 @@
 #include "plan/plan.h"
 #include "search.h"
 
-/* The most comparisons for one request: less than half a second. Plan blocks the daemon, and members of the group
- * passthrough may call it. */
+/* The most comparisons for one request: less than half a second. An allocation or attach blocks the daemon while it is
+ * planned. */
 #define PLAN_WORK_MAX 100000000U
 
 /* The cost of examining one device or CPU, in comparisons. */
@@ -27,9 +27,9 @@ typedef struct Planner {
         Search *search;
         uint64_t *work;   /* comparisons left for the request, including relaxed variants of it */
         bool lenient;     /* ignore the NUMA policies of pools */
-        unsigned threads; /* SMT siblings per core */
-        unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices by search_node() */
-        CpuSet *free_cpus;                                        /* by node index, as are the members below */
+        unsigned threads; /* the most SMT siblings of a core */
+        unsigned candidates[REQUEST_POOLS_MAX][SEARCH_NODES_MAX]; /* free devices by pool and search_node() */
+        CpuSet *free_cpus;                                        /* by node index, as are the next three members */
         unsigned n_free_cpus[INVENTORY_NODES_MAX];                /* only CPUs of cores that are wholly free */
         uint64_t free_memory[INVENTORY_NODES_MAX];                /* bytes free in pages of the request's size */
         size_t memory_node[INVENTORY_NODES_MAX]; /* index of the node whose memory guests on this node get, usually this
@@ -37,12 +37,12 @@ typedef struct Planner {
         uint64_t page_size;
         size_t nodes[INVENTORY_NODES_MAX]; /* indices of the nodes with CPUs, on which a guest can be; ascending */
         size_t n_nodes;
-        unsigned spoiled[INVENTORY_NODES_MAX]; /* free devices of any pool on the node */
+        unsigned spoiled[INVENTORY_NODES_MAX]; /* by node index: free devices of any pool */
         uint32_t
                 modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: none is known */
-        uint64_t held; /* modules in the partitions of allocations. Such a GPU may still be free, after a change of
-                          Module= or Partitions= */
-        const FabricPartition *partition; /* the plan shall have exactly these GPUs; NULL: any */
+        uint64_t held; /* bits of the modules in the partitions of allocations. A GPU with such a module may still be
+                          free, after a change of Module= or Partitions= */
+        const FabricPartition *partition; /* exactly these GPUs of Fabric=yes pools shall be in the plan; NULL: any */
         unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
@@ -52,7 +52,8 @@ typedef struct NodeChoice {
         size_t n_nodes;
         unsigned cpus[ALLOCATION_CELLS_MAX];   /* share of the node at this position in nodes, as is memory */
         uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
-        size_t places[ALLOCATION_REGIONS_MAX]; /* of new regions: position in nodes of the node that gives it memory */
+        size_t places[ALLOCATION_REGIONS_MAX]; /* by region: position in nodes of a node; Planner.memory_node of that
+                                                  node has the region. SIZE_MAX: the region exists */
         Picks picks;                           /* the devices; its score includes the nodes */
         const FabricPartition *partition;
 } NodeChoice;
@@ -61,16 +62,16 @@ typedef struct NodeChoice {
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
- * Replaces the request by r, which must have the same pools and want no more of each. Free devices are not counted
- * again. p may be a copy of a Planner, but both share the search, which then works on r.
+ * Replaces the request by r, which must have the same pools and want no more of each than the first request. Free
+ * devices are not counted again. p may be a copy of a Planner, but both share the search, which then works on r.
  */
 void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
-/* Returns the stricter one of the pool's NUMA policy and that of the request. */
+/* Returns the stricter one of the pool's NUMA policy and that of the request; that of the request if p->lenient. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);
 
 /* Finds the best set of nodes and, if *ret_has_second, the second best. 0, -ENOENT: none, -ENOMEM, or -E2BIG: the work
- * limit. Also used for relaxed requests. */
+ * limit. */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
 /* Returns 1 if there is a plan, with its smallest number of nodes in *ret_n_nodes; else 0, -ENOMEM or -E2BIG. */
@@ -79,8 +80,8 @@ int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 /* Pretends that each node has enough memory. p: a copy of the planner. */
 void planner_ignore_memory(Planner *p);
 
-/* Finds the GPU-NIC pairs of a set of devices, by address of the GPU. pairs has room for REQUEST_DEVICES_MAX.
- * Returns their number. */
+/* Finds the GPU-NIC pairs of a set of devices, and sorts them by the address of the GPU. pairs has room for
+ * REQUEST_DEVICES_MAX. Returns their number. */
 size_t search_pairs(const HostView *view, const uint32_t *devices, size_t n, PlanPair *pairs);
 /* Sets plan->limits from the choice. Returns 0 or -ENOMEM. */
 int plan_limits_make(const Planner *p, const NodeChoice *choice, Plan *plan);
@@ -93,8 +94,9 @@ bool planner_gives_memory(const Planner *p, size_t node);
 Verdict planner_give_up(int r, Refusal *ret);
 
 /*
- * Refuses after planner_choose() found nothing. Names the first shortage of count, CPUs, memory, proximity and NUMA
- * policy, with figures, and the nearest request that would fit.
+ * Refuses after planner_choose() found nothing. Names with figures the first of these that is the cause: too few
+ * devices, no NVLink partition, CPUs or memory, proximity, NUMA policy. Also names the nearest request that would fit
+ * or, if the request is exact (request_is_exact()), what the request names.
  */
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
@@ -111,21 +113,22 @@ Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **r
 Verdict planner_check_exact(const HostView *view, const Request *r, Refusal *ret);
 /* Refuses when a pool has fewer free devices than the request wants. */
 Verdict planner_check_counts(const Planner *p, Refusal *ret);
-/* Returns VERDICT_NONE if a new allocation may have the device. Includes device_check_vgpu() and
+/* planner.c. Returns VERDICT_NONE if a new allocation may have the device. Includes device_check_vgpu() and
  * device_check_mode(). */
 Verdict planner_check_device(const HostView *view, const PciDevice *dev, Refusal *ret);
-/* Returns the NVLink partition of the allocation, as configured. NULL: it has none, or the configuration no longer has
- * it. */
+/* Returns the configured NVLink partition of the allocation. NULL: the allocation has none, or the configuration no
+ * longer has the partition. */
 const FabricPartition *planner_partition(const HostView *view, const Allocation *a);
 
 /* plan-fabric.c. Returns whether the request's GPUs must form an NVLink partition. */
 bool planner_wants_partition(const Planner *p);
-/* Restricts p and its search to the GPUs of the partition. False: the request cannot have this partition. */
+/* Restricts p, a copy of the planner, and its search to the GPUs of the partition. Returns false if the request cannot
+ * have this partition; p must then be dropped. */
 bool planner_narrow(Planner *p, const FabricPartition *partition);
 /* Refuses if the request cannot have any partition. */
 Verdict planner_check_fabric(const Planner *p, Refusal *ret);
 
-/* plan-services.c. Adds free slots of the wanted services to a, or refuses. */
+/* plan-services.c. Adds free slots of the wanted services to `a`, or refuses. */
 Verdict planner_pick_slots(const HostView *view, const Request *r, Allocation *a, Refusal *ret);
 
 /* plan-regions.c. Refuses if the caller may not use a region, or describes an existing one differently. */

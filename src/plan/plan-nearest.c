@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Finds the nearest request that would succeed. First lowers what no guest of the node can get: devices to the number
- * of free devices; then CPUs, memory and shared memory to the room of the nodes, without a search for devices. Then
- * tries a few requests with devices: with a weaker NUMA policy, with a wider proximity, with any number of guest cells,
- * and with fewer devices.
+ * of free devices; then CPUs, memory and shared memory to the room of the nodes, without a search for devices. Does not
+ * lower these three if another number of NUMA nodes gives room. Then tries a few requests with devices: with a weaker
+ * NUMA policy, with a wider proximity, with any number of guest cells, and with fewer devices.
  */
 
 #include <errno.h>
@@ -13,7 +13,8 @@
 #include "plan/proximity.h"
 #include "util/strings.h"
 
-/* The most searches with devices, and their cost. A refusal must not take long, because it delays other callers. */
+/* The most searches with devices, and the most comparisons of all searches. A refusal must not take long, because it
+ * delays other callers. */
 #define TRIES_MAX      12U
 #define TRIES_WORK_MAX (PLAN_WORK_MAX / 8)
 
@@ -27,7 +28,7 @@ typedef struct Nearest {
 } Nearest;
 
 /* Returns 1 if the host has room for the request without its devices, 0 if not, or a negative errno if that is unknown.
- * with_memory: false ignores memory. */
+ * If with_memory is false, memory is ignored. */
 static int has_room(Nearest *n, bool with_memory) {
         Request r = n->at;
         Planner room;
@@ -51,8 +52,8 @@ static void set_memory(Request *r, uint64_t memory) {
         r->memory = memory;
 }
 
-/* Finds by bisection the largest multiple of unit for which there is room, and sets it. Returns 1; 0 if there is none,
- * and wanted is set again; or a negative errno. */
+/* Finds by bisection the largest multiple of `unit` below `wanted` for which there is room, and sets it. Returns 1; 0
+ * if there is none, and `wanted` is set again; or a negative errno. */
 static int lower(Nearest *n, uint64_t wanted, uint64_t unit, void (*set)(Request *, uint64_t), bool with_memory) {
         uint64_t room = 0, too_much = (wanted + unit - 1) / unit;
 
@@ -191,7 +192,7 @@ static int weaken_policy(Nearest *n) {
         return r;
 }
 
-/* Tries wider values of the proximity, which is a member of n->at. Returns as fits(), and keeps the change on 1. */
+/* Tries wider values of *limit, a proximity in n->at. Returns as fits(), and keeps the change on 1. */
 static int widen(Nearest *n, Proximity *limit) {
         const Proximity wanted = *limit;
         int r = 0;

@@ -7,7 +7,7 @@
 #include "model/cores.h"
 #include "plan-internal.h"
 
-/* What a set of nodes costs besides its search for devices, in comparisons. */
+/* The work of trying a set of nodes, besides the search for devices, in comparisons. */
 #define NODE_SET_WORK 64U
 
 /* Stands for a missing SLIT distance: larger than any distance in a SLIT. */
@@ -20,7 +20,8 @@ static bool same_package(const Inventory *inv, const NodeChoice *choice, const N
         return false;
 }
 
-/* Returns whether the policy allows devices on a node outside of the set, and how such devices count. */
+/* Returns the affinity of devices on a node outside of the set, or NODE_AFFINITY_REFUSED if the policy does not allow
+ * them. */
 static NodeAffinity judge_remote(const Planner *p, NumaPolicy policy, const NodeChoice *choice, size_t node) {
         const Inventory *inv = p->context->inventory;
         bool remote = numa_policy_allows_remote(policy) ||
@@ -41,8 +42,9 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
                 ret[choice->nodes[i]] = NODE_AFFINITY_LOCAL;
 }
 
-/* Sets task->off and task->remote, the lower bounds: how many devices, except NICs of GPUs, cannot be on the nodes for
- * lack of candidates there. False: a pool has too few candidates in all. */
+/* Counts the candidates in task->have, and sets the lower bounds, which leave out NICs of GPUs: task->off is the number
+ * of devices for which the nodes have no candidates; task->remote is the number of these for which there are no
+ * candidates on an unknown node either. Returns false if a pool has too few candidates in all. */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
@@ -92,7 +94,7 @@ static int choose_devices(const Planner *p, NodeChoice *choice) {
 }
 
 /* Checks the limits as if the guest were on all NUMA nodes. -ENOENT: no devices satisfy them, so no set of nodes needs
- * to be tried. 0: some devices do, or the check costs too much. Or -ENOMEM. */
+ * to be tried. 0: some devices do, the request has no limits, or the check costs too much. Or -ENOMEM. */
 static int check_limits(const Planner *p) {
         SearchTask task = { 0 };
         int r;
@@ -128,7 +130,8 @@ static bool share_cpus(const Planner *p, NodeChoice *choice) {
         return true;
 }
 
-/* Distributes the guest's CPUs and memory over the nodes. False: the nodes lack room for them. */
+/* Distributes the guest's CPUs and memory over the nodes. False: the nodes lack room for them, or there are more nodes
+ * than vCPUs. */
 static bool share(const Planner *p, NodeChoice *choice) {
         if (p->request->cpus == 0)
                 return true;
@@ -160,7 +163,7 @@ static int choice_compare(const NodeChoice *a, const NodeChoice *b) {
         return c;
 }
 
-/* Advances nodes to the next k of n numbers, in lexicographic order. False: it was the last. */
+/* Advances nodes to the next set of k of the numbers below n, in lexicographic order. False: the set was the last. */
 static bool next_set(size_t *nodes, size_t k, size_t n) {
         for (size_t i = k; i-- > 0;)
                 if (nodes[i] < n - k + i) {
@@ -242,8 +245,8 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         return sum;
 }
 
-/* Returns false if no k nodes can suffice: too few nodes have room for the smallest share of CPUs, or even the k nodes
- * with the most devices of a pool have too few. */
+/* Returns false if no k nodes can suffice: fewer than k nodes have memory and room for the smallest share of CPUs, or
+ * even the k nodes with the most devices of a pool have too few. */
 static bool may_do(const Planner *p, size_t k) {
         unsigned shares[ALLOCATION_CELLS_MAX];
         size_t roomy = 0;
@@ -268,7 +271,7 @@ static int node_compare(const void *a, const void *b) {
         return (*x > *y) - (*x < *y);
 }
 
-/* Returns on how many nodes the guest may be by the NUMA policies of the request and its pools. */
+/* Returns the most nodes on which the guest may be by the NUMA policies of the request and its pools. */
 static size_t most_nodes(const Planner *p) {
         bool several = numa_policy_allows_several(p->request->numa);
 
@@ -295,7 +298,8 @@ static int choose_named(const Planner *p, Contest *contest) {
         return r == -ENOENT ? 0 : r;
 }
 
-/* Tries one node, then two, and so on, and stops at the first number with a choice. */
+/* Tries the nodes that the request names or, if it names none, one node, then two, and so on, up to the first number
+ * with a choice. With Request.cells, tries only this number. */
 static int choose(const Planner *p, Contest *contest) {
         size_t least = p->request->cells ?: 1, most = MIN(p->request->cells ?: ALLOCATION_CELLS_MAX, most_nodes(p));
         int r = check_limits(p);

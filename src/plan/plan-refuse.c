@@ -26,7 +26,8 @@ static char *list_memory(const Planner *p) {
         return text;
 }
 
-/* Returns whether `a` has memory of the request's page size on the node that the kernel has not allocated yet. */
+/* Returns whether `a` has memory that the kernel has not allocated yet, in pages of the request's size and on this
+ * node. */
 static bool has_idle_memory(const Planner *p, const Allocation *a, int node) {
         for (size_t i = 0; !a->status.running && a->page_size == p->page_size && i < a->n_cells; i++)
                 if (cell_memory_node(&a->cells[i]) == node)
@@ -53,7 +54,7 @@ static char *list_idle_memory(const Planner *p, int node) {
 
 /*
  * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Appends nothing if promised or reserved
- * memory alone explains the shortage.
+ * memory alone explains the shortage, if the node gives no memory, or if its free memory is unknown.
  */
 static void explain_memory(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
         const HostView *view = p->context;
@@ -167,7 +168,8 @@ static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes)
         return string_format(" of %u to %u", shares[n_nodes - 1], shares[0]);
 }
 
-/* Suggests another number of guest cells only if the request has one: otherwise all numbers were tried. */
+/* Suggests another number of guest cells only if the request has a number, and others have room. Without a number, all
+ * were tried. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t exactly = r->cells ?: r->n_host_nodes,
                most = numa_policy_allows_several(r->numa) ? ALLOCATION_CELLS_MAX : 1,
@@ -189,7 +191,8 @@ static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
                       list ?: "none");
 }
 
-/* Refuses r, which is without devices, if only its shared memory does not fit. Otherwise removes that from r. */
+/* Refuses r, which is without devices, if only its shared memory does not fit. Otherwise removes the shared memory from
+ * r. */
 static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         Request anywhere = *r;
         int does = 0;
@@ -208,7 +211,8 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
 }
 
-/* Refuses r, which is without devices and shared memory, if its policy allows one NUMA node and it needs several. */
+/* Refuses r, which is without devices and shared memory, if its policy allows one NUMA node, and it fits only on
+ * several. */
 static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
         _cleanup_free_ char *cpus = NULL, *memory = NULL;
         Request several = *r;
@@ -299,7 +303,7 @@ static char *list_policies(const Planner *p) {
         return text;
 }
 
-/* Returns whether the request has a plan if every node is taken to have enough memory. */
+/* Returns whether the request has CPUs, and a plan if every node is taken to have enough memory. */
 static bool only_memory_is_short(const Planner *p) {
         Planner roomy = *p;
 
@@ -320,8 +324,8 @@ static Verdict refuse_numa_memory(const Planner *p, const char *by, bool several
                       nodes_text(p), by, several ? "" : "s", devices ?: "", memory ?: "");
 }
 
-/* Refuses with VERDICT_NUMA. by: the policies and the proximity that free devices do not satisfy; several: by is a
- * plural. */
+/* Refuses with VERDICT_NUMA. `by`: the policies and the proximity that free devices do not satisfy. `several`: `by` is
+ * a plural. */
 static Verdict refuse_numa(const Planner *p, const char *by, bool several, const char *remedy, Refusal *ret) {
         _cleanup_free_ char *list = list_devices(p), *cpus = p->request->cpus > 0 ? list_cpus(p) : NULL;
 
@@ -344,8 +348,9 @@ static NumaPolicy weaker_policy(const Planner *p) {
                                                                                        : NUMA_POLICY_PREFERRED;
 }
 
-/* Blames the NUMA policy of the request if a weaker one suffices, or else those of its pools if these suffice.
- * Otherwise blames all of them together with the proximity. */
+/* Blames the NUMA policy of the request, and its proximity if that is limited, if a weaker policy suffices or if no
+ * pool has a policy. Else blames the policies of the pools if the request fits without these. Otherwise blames all of
+ * them. */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);

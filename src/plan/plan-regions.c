@@ -26,7 +26,7 @@ static size_t memory_node(const Planner *p, const NodeChoice *choice, size_t at)
 }
 
 /* Returns how much memory, in pages of this size, the guest takes from the node that serves position `at`: the shares
- * of all positions that this node serves, and those of the first n_regions regions that are placed there. */
+ * of all positions that this node serves, and those of the first n_regions regions that are placed on it. */
 static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
         const Request *r = p->request;
         size_t node = memory_node(p, choice, at);
@@ -53,7 +53,8 @@ static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size
 
 #define PLACE_IS_THERE SIZE_MAX
 
-/* Returns whether the existing region is on a node of the choice, or may be elsewhere by the NUMA policy. */
+/* Returns whether the existing region is on a node that gives memory to the choice, or may be elsewhere by the NUMA
+ * policy. */
 static bool is_near(const Planner *p, const NodeChoice *choice, const Region *there) {
         for (size_t i = 0; i < choice->n_nodes; i++)
                 if (p->context->inventory->nodes[memory_node(p, choice, i)].id == there->node)
@@ -61,8 +62,8 @@ static bool is_near(const Planner *p, const NodeChoice *choice, const Region *th
         return !numa_policy_requires_nodes(p->request->numa);
 }
 
-/* Distributes the pages that are left after equal shares, one each to the lowest nodes with room. False: too few have
- * room. */
+/* Distributes the pages that are left after equal shares, one each to the lowest nodes with room. False: too few nodes
+ * have room, and nothing is distributed. */
 static bool place_rest(const Planner *p, NodeChoice *choice) {
         const Request *r = p->request;
         uint64_t page = request_page(r), rest = r->memory / page % choice->n_nodes;
@@ -79,8 +80,8 @@ static bool place_rest(const Planner *p, NodeChoice *choice) {
         return n == rest;
 }
 
-/* Places the regions from this one on, each on the lowest node possible, and then place_rest(). Backtracks, so it finds
- * a placement if there is any. */
+/* Places the regions from this one on, each on the lowest node possible, and then calls place_rest(). Backtracks, so it
+ * finds a placement if there is any. */
 static bool place(const Planner *p, NodeChoice *choice, size_t region) {
         const Request *r = p->request;
         const SharedRegion *s;

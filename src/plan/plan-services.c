@@ -123,7 +123,7 @@ static Verdict pick(const HostView *view, const RemoteService *s, unsigned wante
         for (size_t i = 0; i < s->n_endpoints && wanted > 0; i++) {
                 unsigned take = MIN(n_free[i], wanted);
 
-                /* Skip an endpoint if, after it, the best k - 1 endpoints would have too few slots. */
+                /* Skip the endpoint if the best k - 1 later endpoints have too few slots for the rest. */
                 if (take == 0 || take + best_of(n_free, i + 1, s->n_endpoints, k - 1) < wanted)
                         continue;
                 if (add_slots(a, s, &s->endpoints[i], take) < 0)

@@ -7,7 +7,8 @@
 #include "plan/device-state.h"
 #include "util/strings.h"
 
-/* Named devices, NUMA nodes and CPUs: a plan must have all of them. */
+/* Named devices, NUMA nodes and CPUs. A plan has all named devices and host nodes; it takes CPUs and memory only from
+ * the named CPUs and memory nodes. */
 
 static Verdict check_named_device(const HostView *view, const RequestDevice *d, Refusal *ret) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
@@ -140,7 +141,8 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
                                       ARE(n - REASONS_MAX));
 }
 
-/* Counts the devices of a pool. *ret_held: those that only an allocation keeps from being free. */
+/* Counts the devices of a pool. *ret_held: how many of them an allocation, and not the policy, keeps from being free.
+ */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
         const HostView *view = p->context;
 
@@ -166,7 +168,8 @@ static bool matches_vfs_only(const Pool *pool) {
         return pool->n_matches > 0;
 }
 
-/* Counts the devices that the pool's Match= lines match, but which an earlier pool has. *ret: the first such pool. */
+/* Counts the devices that the pool's Match= lines match, but which an earlier pool has. *ret: the pool that has the
+ * first of these devices. */
 static unsigned count_shadowed(const HostView *view, const Pool *pool, const Pool **ret) {
         unsigned n = 0;
 
@@ -191,8 +194,8 @@ static Verdict check_vfs_to_come(const HostView *view, const Pool *pool, const P
         return mlx4_refuse(view->mlx4, view->policy, view->ledger, pf, pool->virtual_functions, ret);
 }
 
-/* Returns whether the daemon will create VFs of the pool on any PF. If not, *ret says why the first such PF gets none;
- * it is empty if there is no such PF. */
+/* Returns whether the daemon will create VFs of the pool on any PF. If not, *ret says why the first PF on which the
+ * pool wants VFs gets none. *ret is empty if the pool wants VFs on no PF. */
 static bool expects_vfs(const HostView *view, const Pool *pool, Refusal *ret) {
         const Inventory *inv = view->inventory;
 

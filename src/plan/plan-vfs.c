@@ -67,7 +67,8 @@ static Verdict check_promised(const HostView *view, const PciDevice *pf, Refusal
         return VERDICT_NONE;
 }
 
-/* Refuses if a VF is stuck, in quarantine or bound to a host driver: the host may use it even if its netdev is down. */
+/* Refuses if a VF is in quarantine, used by a guest without an allocation, or worked on by a job; or if it is bound to
+ * a host driver, because the host may use it even if its netdev is down. */
 static Verdict check_drivers(const HostView *view, const PciDevice *pf, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -90,7 +91,8 @@ Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *
         return v != VERDICT_NONE ? v : check_drivers(view, pf, ret);
 }
 
-/* Returns whether the existing VF may get attributes: it has no driver, no allocation and no quarantine. */
+/* Returns whether the VF exists and may get attributes: it has no driver and no allocation, and ledger_check_kept()
+ * accepts it. */
 static bool may_identify(const HostView *view, const PciDevice *pf, unsigned index) {
         const PciDevice *vf = NULL;
 

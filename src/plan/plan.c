@@ -64,7 +64,7 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
 }
 
 /* Who gives out the devices of a pool. With has_claims, the daemon allocates them for a consumer that has claimed them,
- * if the request names each of them; otherwise it allocates none of them. */
+ * if the request names each of them. Without has_claims, it allocates none of them. */
 static const struct {
         const char *name; /* NULL: the daemon itself */
         bool has_claims;
@@ -138,7 +138,8 @@ static Verdict make_forced(const HostView *view, const Request *r, uint64_t *wor
         return plan_make_within(&context, r, work, ret, ret_refusal);
 }
 
-/* Refuses when all keys are in use: SEV-ES and SEV-SNP guests share a number of keys (maxESGuests of libvirt). */
+/* Checks the rules for confidential guests. Other allocations of the same type count, because the host has keys for a
+ * limited number of guests. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, a, a->confidential);
 
@@ -205,7 +206,8 @@ Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *r
 
 /* How often a request fits: each plan is claimed in a copy of the ledger, and the next one is made with that copy. */
 
-/* Returns the owner of the planned allocations: that of the request or, if it has none, that of its shared memory. */
+/* Returns the owner of the planned allocations: that of the request or, if it has none, that of its shared memory. 0 if
+ * the request has neither. */
 static uint32_t find_owner(const Ledger *l, const Request *r) {
         const SharedRegion *s = NULL;
 
@@ -216,7 +218,7 @@ static uint32_t find_owner(const Ledger *l, const Request *r) {
         return s ? s->owner : 0;
 }
 
-/* Plans and claims the request once more. The allocation is named "#3", which no real allocation can be. */
+/* Plans and claims the request once more. The allocation is named "#3" for example, which no real allocation can be. */
 static Verdict fit_once(const HostView *view, const Request *r, uint64_t *work, Repeat *repeat, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         uint64_t look = (view->inventory->n_devices + view->inventory->n_cpus) * PLAN_DEVICE_WORK;

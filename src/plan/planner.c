@@ -81,7 +81,8 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
         return a->partition < 0 ? NULL : fabric_table_find(&view->config->fabric, (unsigned) a->partition);
 }
 
-/* Finds the GPU of each module in pools with Fabric=yes, and the modules in partitions of allocations. */
+/* Finds the GPU of each module, among the devices of pools with Fabric=yes; and the modules in partitions of
+ * allocations. */
 static void find_modules(Planner *p) {
         const HostView *view = p->context;
 
@@ -100,7 +101,7 @@ static void find_modules(Planner *p) {
         }
 }
 
-/* Finds the free CPUs of the node that the request permits. */
+/* Finds the free CPUs of the node, as far as the request permits them (cpus_from). */
 static void find_cpus(Planner *p, size_t node) {
         const HostView *view = p->context;
         const CpuSet *from = &p->request->cpus_from;
@@ -131,7 +132,8 @@ static void find_nodes(Planner *p) {
         for (size_t i = 0; i < inv->n_nodes; i++) {
                 int id = inv->nodes[i].id, memory = inventory_node_index(inv, inventory_memory_node(inv, id, from));
 
-                /* memory < 0: the request names several memory nodes, and it is unknown which is near this node. */
+                /* With `from`, memory < 0 means that the request names several memory nodes, and that it is unknown
+                 * which is near this node. */
                 if (inventory_cpu_node(inv, id) == id && (memory >= 0 || !from))
                         p->nodes[p->n_nodes++] = i;
                 p->memory_node[i] = memory >= 0 ? (size_t) memory : i;

@@ -9,7 +9,7 @@
 #include "model/vgpu.h"
 #include "util/strings.h"
 
-/* Returns the PF of the claim. NULL: the claimed device is no PF, or is missing. */
+/* Returns the claimed device if it is a PF. NULL: it is no PF, is missing, or was replaced by another card. */
 static const PciDevice *claimed_pf(const Policy *p, const Claim *claim) {
         const PciDevice *dev = inventory_find(p->inventory, claim->address);
 
@@ -36,7 +36,8 @@ static Verdict check_claim(const Policy *p, const Claim *claim, Refusal *ret) {
                                 PCI_ADDRESS_STR(pf->address), claim->allocation->name, offer->name, offer->place.file,
                                 offer->place.line, PCI_ADDRESS_STR(vf->address));
         }
-        /* A display may be allocated by force. The daemon creates no VFs on it, so there is no conflict. */
+        /* A display may be allocated by force, although a pool wants VFs on it. While it is allocated, the daemon
+         * creates none (plan_check_pf_free()), so there is no conflict. */
         if (!pool || pci_device_is_display(pf))
                 return VERDICT_NONE;
         return refuse(
@@ -59,7 +60,7 @@ bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevic
 
         if (!d || !d->pool || !allocation_device_is(d, dev))
                 return false;
-        /* While block_reason is set, every device has the same verdict, which hides an exclusion: assume none. */
+        /* While block_reason is set, devices that no line excludes have VERDICT_EXCLUDED too: assume no exclusion. */
         return !policy_pool(p, dev) || (!p->config->block_reason && policy_verdict(p, dev) == VERDICT_EXCLUDED);
 }
 
@@ -116,8 +117,9 @@ static Verdict refuse_host_driver(const Allocation *a, const PciDevice *dev, con
                       PCI_ADDRESS_STR(dev->address), a->name, address, member->driver);
 }
 
-/* Checks that no other user has the IOMMU group of dev, and no member a host driver: VFIO gives a group to one user at
- * a time, and only then (drivers/iommu/iommu.c and drivers/vfio/group.c). */
+/* Checks that no other allocation has a member of dev's IOMMU group, and that no member outside of `a` has a host
+ * driver. VFIO gives a group to one user at a time, and only if no member has a host driver (drivers/iommu/iommu.c and
+ * drivers/vfio/group.c). */
 static Verdict check_group(const HostView *view, const Allocation *a, const PciDevice *dev, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(view->inventory, dev->iommu_group);
 
@@ -140,7 +142,7 @@ static Verdict check_group(const HostView *view, const Allocation *a, const PciD
         return VERDICT_NONE;
 }
 
-/* Checks that the vGPU of d exists or can be made. A VF that is allocated as a whole must not have a vGPU. */
+/* Checks that the vGPU of `d` exists or can be made. A VF that is allocated as a whole must not have a vGPU. */
 static Verdict check_vgpu(const Allocation *a, const AllocationDevice *d, const PciDevice *dev, Refusal *ret) {
         if (d->vgpu_type == 0 && dev->vgpu_type == 0)
                 return VERDICT_NONE;
@@ -187,8 +189,8 @@ static Verdict check_present(const HostView *view, const Allocation *a, const Al
         return v == VERDICT_NONE ? check_vgpu(a, d, dev, ret) : v;
 }
 
-/* Checks that the VF has the promised attributes, by the report of its PF. The guest of a trusted VF may change its
- * MAC. */
+/* Checks that the VF of a ready allocation has the promised attributes, by the report of its PF. The guest of a trusted
+ * VF may change its MAC. */
 static Verdict check_attributes(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret) {
         const VfAttributes *report = view->vfs && d->is_vf ? vf_report_find(view->vfs, d->address) : NULL;
         VfAttributes promised = d->attributes, now;

@@ -196,7 +196,7 @@ static Verdict check_devices(const Request *r, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* Checks the named devices. check_devices() has checked the counts. */
+/* Checks the named devices, host nodes, CPUs and memory nodes. check_devices() has checked the counts. */
 static Verdict check_exact(const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_pools; i++) {
                 unsigned n = 0;
@@ -334,8 +334,7 @@ static Verdict refuse_slot(const Request *r, const char *name, Refusal *ret) {
                               slots ?: "none", AND_MORE(n - MIN(n, SLOTS_NAMED_MAX)));
 }
 
-/* Returns the first MAC or GUID that a and b have in common, or _VF_ATTRIBUTE_MAX. A node GUID and a port GUID can be
- * in common, too. */
+/* Returns the first MAC or GUID of `a` that `b` has too, or _VF_ATTRIBUTE_MAX. A node GUID can equal a port GUID. */
 static VfAttribute shared_identity(const VfAttributes *a, const VfAttributes *b) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++)
                 if (a->set & VF_IDENTITY_BITS & VF_ATTRIBUTE_BIT(i) &&
@@ -407,8 +406,8 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
         return VERDICT_NONE;
 }
 
-/* Checks the shared memory. Without a guest's CPUs, nothing decides on which NUMA node it should be, so that is
- * refused. */
+/* Checks the shared memory. Without a guest's CPUs, nothing decides on which NUMA node it should be, so such a request
+ * is refused. */
 static Verdict check_regions(const Request *r, Refusal *ret) {
         Verdict v = VERDICT_NONE;
 
@@ -427,7 +426,8 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
-/* Refuses upper case. Placement and Kubernetes write UUIDs in lower case, and consumers are compared as text. */
+/* Refuses what is no UUID, and upper case. Placement and Kubernetes write UUIDs in lower case, and consumers are
+ * compared as text. */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
         return !consumer || text_is_uuid(consumer)
                        ? VERDICT_NONE

@@ -63,7 +63,7 @@ int score_compare(const Score *a, const Score *b) {
         return score_get(a, m) < score_get(b, m) ? -1 : 1;
 }
 
-/* The sentence is: before, the loser's number, after, then the winner's number. */
+/* A sentence has `before`, the loser's number, `after`, and the winner's number. */
 static const struct {
         const char *before, *after;
 } reasons[_SCORE_MEMBER_MAX] = {

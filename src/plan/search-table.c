@@ -6,10 +6,10 @@
 #include <assert.h>
 #include <errno.h>
 
-/* What a tie costs that the addresses of devices decide, in comparisons of costs. */
+/* The work of a tie, which the addresses of the devices decide, in comparisons of costs. */
 #define TIE_WORK 8U
 
-/* What a merge costs besides its comparisons, in comparisons of costs. */
+/* The work of a merge besides its comparisons, in comparisons of costs. */
 #define MERGE_WORK 48U
 
 #define TABLE_FIRST 4U /* entries of a new table */
@@ -47,7 +47,8 @@ unsigned state_get(const State *state, TallyField field) {
         return (state->tally >> 8 * field) & 0xff;
 }
 
-/* Returns how many devices of the larger side share a device of the smaller side, if they are distributed evenly. */
+/* Returns the most devices of the larger side that share a device of the smaller side, if they are distributed evenly.
+ */
 static unsigned even_share(unsigned a, unsigned b) {
         assert(a > 0 && b > 0);
         return (MAX(a, b) + MIN(a, b) - 1) / MIN(a, b);
@@ -219,7 +220,7 @@ void search_table_drop_first(Table *t) {
         t->entries[0] = t->entries[--t->n];
 }
 
-/* Returns whether the devices of a have the lower addresses. Both have as many devices, in ascending order. */
+/* Returns whether the devices of `a` have the lower addresses. `a` and `b` have the same number of devices. */
 static bool picks_before(const Entry *a, const Entry *b) {
         for (unsigned i = 0; i < a->n; i++)
                 if (a->picks[i] != b->picks[i])
@@ -241,7 +242,8 @@ const Entry *search_table_best(const Space *s, const Table *t) {
 }
 
 /*
- * Returns whether the devices of a and b together have lower addresses than those of have. a and b have none in common.
+ * Returns whether the devices of `a` and `b` together have lower addresses than those of `have`. `a` and `b` have no
+ * device in common.
  */
 static bool sum_before(const Entry *a, const Entry *b, const Entry *have) {
         for (unsigned i = 0, j = 0, n = 0; n < have->n; n++) {
@@ -278,7 +280,7 @@ typedef struct Merge {
         unsigned ties;
 } Merge;
 
-/* Clears enough slots for `pairs` entries: at most half of the slots will be in use. 0 or -ENOMEM. */
+/* Clears enough slots for `pairs` entries: at most half of the slots will be in use. Empties the sum. 0 or -ENOMEM. */
 static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
         size_t n = SLOTS_FIRST;
 
@@ -300,7 +302,7 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
 /* Returns the slot of the sum of two states, or the free slot where it belongs. */
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
-        /* The uppermost bits of the product depend on all bits of both sums. */
+        /* Use the uppermost bits of the product, because they depend on more bits of the sums than lower bits do. */
         size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
 
         for (;; at = (at + 1) & m->mask) {
@@ -312,8 +314,8 @@ static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         }
 }
 
-/* Enters the sum of e and f, whose counts the caller has checked, if it beats the entry of that state. 0 or a negative
- * errno. */
+/* Enters the sum of `e` and `f`, whose counts the caller has checked, unless the entry of that state is better, or the
+ * sum has more devices off the nodes than m->most. 0, -ENOMEM or -E2BIG. */
 static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
         uint16_t *slot = find_slot(m, &e->state, &f->state);
         Cost cost = e->cost + f->cost;
@@ -339,8 +341,8 @@ static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
 }
 
 /*
- * Merges one entry with all entries of b. A set guard bit in most + counts: a count exceeds the request. A clear guard
- * bit in least + counts: a count is below least. Returns the cost, or a negative errno.
+ * Merges one entry with all entries of `b`. A guard bit that is set in most + counts means that a count exceeds the
+ * request; one that is clear in least + counts, that a count is below m->least. Returns the work, or a negative errno.
  */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
         uint64_t most = e->state.counts + m->space->bias, least = e->state.counts + COUNT_GUARDS - m->least;

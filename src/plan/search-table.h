@@ -30,7 +30,7 @@ typedef enum CostField {
 
 Cost cost_of(CostField field, uint64_t value);
 unsigned cost_get(Cost cost, CostField field);
-/* Returns COST_OFF and COST_REMOTE of a cost, without the other fields. Compare the results as they are. */
+/* Returns COST_OFF and COST_REMOTE of a cost, without the other fields, for comparison with other such results. */
 Cost cost_off_node(Cost cost);
 
 /* COUNT_MAX is the largest count that leaves the uppermost bit of its byte clear. COUNT_GUARDS are these bits of all
@@ -41,7 +41,7 @@ Cost cost_off_node(Cost cost);
 /* What a choice has, in numbers that can be added to those of another choice. */
 typedef struct State {
         uint64_t counts; /* devices by pool, one byte each */
-        uint64_t vfs;    /* VFs by pool, one byte each; only of pools that have whole devices, too */
+        uint64_t vfs;    /* VFs by pool, one byte each; 0 for a pool without SearchPool.has_devices */
         uint64_t tally;  /* one byte for each TallyField */
 } State;
 
@@ -56,13 +56,13 @@ typedef enum TallyField {
 unsigned state_get(const State *state, TallyField field);
 
 typedef struct Space {
-        State one[REQUEST_POOLS_MAX][2]; /* what one device of the pool adds to a State; [1]: a VF */
+        State one[REQUEST_POOLS_MAX][2]; /* what one device of the pool adds to a State; [0]: no VF, [1]: a VF */
         uint64_t bias;       /* the counts of two choices stay within the request if their sum + bias sets no bit of
                                 COUNT_GUARDS */
         unsigned devices;    /* number of devices that the request wants */
         unsigned gpus, nics; /* GPUs and NICs of the request */
-        unsigned share; /* how many devices of the larger side (GPUs or NICs) share one of the smaller side; 0: no pairs
-                         */
+        unsigned share; /* the most devices of the larger side (GPUs or NICs) that share one of the smaller side; 0: no
+                           pairs */
         unsigned pairs;
         uint64_t vgpus; /* mask of the bytes in State.counts of pools with VgpuType= */
         size_t n_pools;
@@ -80,7 +80,7 @@ unsigned space_unpaired(const Space *s, const State *state);
 unsigned space_gpus_elsewhere(const Space *s, const State *state);
 /* Returns whether the devices in the state satisfy the limit between two pools without partners from elsewhere. */
 bool space_satisfies(const Space *s, const State *state, const size_t pools[2]);
-/* Returns whether the state has vGPUs of two pools, and so of two types. */
+/* Returns whether the state has vGPUs of several pools, which may have different types. */
 bool space_mixes_vgpus(const Space *s, const State *state);
 /* Returns the smallest counts that a choice needs, if others[p] more devices of each pool p can be added to it. */
 uint64_t space_least(const Space *s, const unsigned *others);
@@ -93,10 +93,10 @@ typedef struct SearchScratch {
 
 void search_scratch_done(SearchScratch *s);
 
-/* The best choice of all with this state. */
+/* The best of all choices with the same counts and vfs. */
 typedef struct Entry {
         Cost cost;
-        State state; /* no other entry has it, but for the tally */
+        State state; /* no other entry has the same counts and vfs */
         unsigned n;
         uint32_t picks[REQUEST_DEVICES_MAX]; /* inventory indices, ascending */
 } Entry;
@@ -114,7 +114,7 @@ void search_table_reset(Table *t);
 /* Returns whether the only entry is the empty choice. */
 bool search_table_is_empty(const Table *t);
 
-/* Adds the choice of the last entry plus device, which has a higher address. 0 or -ENOMEM. */
+/* Adds the choice of the last entry plus `device`, whose address is higher than those of that choice. 0 or -ENOMEM. */
 int search_table_put(Table *t, Cost cost, const State *one, uint32_t device);
 /* Removes the empty choice, so that each choice has a device. */
 void search_table_drop_first(Table *t);
@@ -122,8 +122,9 @@ void search_table_drop_first(Table *t);
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
- * Empties sum and fills it with all combinations of a choice from a and one from b, except those with fewer devices of
- * a pool than least or with more devices off the nodes than most. Deducts the cost from *work. Returns 0, -ENOMEM, or
+ * Empties sum, and combines each choice of table `a` with each choice of table `b`. Enters the best combination for
+ * each vector of counts. Leaves out combinations with more devices of a pool than the request wants, with fewer than
+ * `least`, or with more devices off the nodes than `most`. Deducts the comparisons from *work. Returns 0, -ENOMEM, or
  * -E2BIG when *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
  */
 int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,

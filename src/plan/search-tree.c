@@ -21,13 +21,13 @@ typedef struct Kin {
 typedef struct VfFamily {
         const HostView *context;
         const bool *is_free, *is_required;
-        uint32_t *family; /* index of the family: the PF of a VF; any other device is its own family */
-        uint32_t
-                *family_group; /* the group of all free devices of the family; NONE: no group; SEVERAL: not one group */
-        uint32_t *group;       /* group index, or NONE */
-        uint32_t *group_free;  /* free devices in the group */
-        uint32_t *vfs_free;    /* free VFs in the family */
-        Kin *kin;              /* by family: a list of its Kins */
+        uint32_t *family;       /* index of the family: the PF of a VF; any other device is its own family */
+        uint32_t *family_group; /* by family: the group of all its free devices; NONE: no group; SEVERAL: they have
+                                   several */
+        uint32_t *group;        /* group index, or NONE */
+        uint32_t *group_free;   /* free devices in the group */
+        uint32_t *vfs_free;     /* by family: its free VFs */
+        Kin *kin;               /* by family: a list of its Kins */
         Level *group_level;
 } VfFamily;
 
@@ -41,7 +41,7 @@ static void vf_family_done(VfFamily *k) {
         free(k->group_level);
 }
 
-/* Returns the family of a device: of a VF whose PF is not in the inventory, the VF itself. last: a device looked up
+/* Returns the family of a device. A VF whose PF is not in the inventory is its own family. last: a device looked up
  * before, which may have the same PF. */
 static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
         const Inventory *inv = k->context->inventory;
@@ -56,8 +56,9 @@ static uint32_t find_family(const VfFamily *k, uint32_t device, uint32_t last) {
 }
 
 /*
- * Returns the level where a group counts as a whole, if the group is below one switch and its PFs have no VFs in other
- * groups. Otherwise returns LEVEL_ALL.
+ * Returns the level where the free devices of a group are together in one place: LEVEL_GROUP if they are of one family,
+ * LEVEL_CLUSTER if they are complete families. Returns LEVEL_ALL if they are not below one switch, or if they are of
+ * several families, one of which has free devices in other groups.
  */
 static Level find_group_level(const VfFamily *k, uint32_t group) {
         const IommuGroup *g = &k->context->inventory->groups[group];
@@ -118,7 +119,8 @@ static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free
 
 /*
  * Returns the place of a device. VFs on a root bus have slots of their own, but are one family, so their place is that
- * of the PF. Distances to other cards do not change. GPUs keep their own place, because distances between GPUs count.
+ * of the PF. Distances to other cards do not change. GPUs and other accelerators keep their own place, because
+ * distances between them count.
  */
 static const Place *find_home(const VfFamily *k, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device],
@@ -142,9 +144,9 @@ static void leaf_init(Leaf *leaf, const VfFamily *k, uint32_t device) {
                          .group_level = LEVEL_ALL };
         leaf->is_vf = dev->type == PCI_TYPE_VF;
         leaf->spare = leaf->is_vf ? k->vfs_free[family] : 0;
-        /* The ledger may claim more VFs than a host has. */
+        /* The ledger may have claims on more VFs than a host can have, and COST_VF_LOAD must not overflow. */
         leaf->load = leaf->is_vf ? MIN(ledger_pf_use(view->ledger, dev->physfn), INVENTORY_DEVICES_MAX) : 0;
-        /* Even numbers are devices and families, odd numbers are groups. */
+        /* At LEVEL_GROUP and LEVEL_CLUSTER, even numbers are devices and families, odd numbers are groups. */
         leaf->at[LEVEL_GROUP] = device * 2;
         leaf->at[LEVEL_FAMILY] = family;
         leaf->at[LEVEL_CLUSTER] = family * 2;
@@ -168,14 +170,15 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* Returns whether the VF is interchangeable with those of kin. The caller has checked that it is alone in its group. */
+/* Returns whether the VF is interchangeable with those of kin. The caller has checked that no other device of its group
+ * is free. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
 
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* Returns the Kin of a VF, whose first is NULL if it is new. NULL: another device of the VF's group is free, too. */
+/* Returns the Kin of a VF; a new one has no `first`. Returns NULL if another device of the VF's group is free, too. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
@@ -189,8 +192,9 @@ static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         return kin;
 }
 
-/* Makes a leaf of the device. False: it needs none, as a VF outside the request's pools, or one of enough
- * interchangeable VFs. Physical devices outside the pools are leaves, because Score.left_over counts them. */
+/* Makes a leaf of the device. Returns false for a VF outside the request's pools, and for a VF whose Kin already has as
+ * many leaves as the request wants of the pool. Physical devices outside the pools are leaves, because Score.left_over
+ * counts them. */
 static bool make_leaf(Leaf *leaf, VfFamily *k, const SearchPool *pools, size_t n_pools, uint32_t device) {
         const PciDevice *dev = &k->context->inventory->devices[device];
         const Pool *pool = policy_pool(k->context->policy, dev);

@@ -7,10 +7,10 @@
 
 /* The levels of the tree, from the leaves up. Their places are: */
 typedef enum Level {
-        LEVEL_GROUP, /* VFs of one PF in one IOMMU group; or interchangeable VFs, each the only free device of its group
-                      */
+        LEVEL_GROUP,   /* VFs of one PF in one IOMMU group; or interchangeable VFs, each the only free device of its
+                          group; or one device */
         LEVEL_FAMILY,  /* VFs of one PF, or one device that is no VF */
-        LEVEL_CLUSTER, /* complete families in one IOMMU group */
+        LEVEL_CLUSTER, /* complete families in one IOMMU group; or one family */
         LEVEL_SWITCH,  /* a switch (DISTANCE_PIX); the levels above are the distances up to DISTANCE_NODE */
         LEVEL_ALL = LEVEL_SWITCH + DISTANCE_SYS,
 } Level;
@@ -24,9 +24,9 @@ typedef struct Leaf {
         uint8_t pool;           /* index of the pool */
         Level group_level;   /* where devices of its group that would be held are counted; LEVEL_ALL: at each device */
         uint32_t group_free; /* free devices in its IOMMU group */
-        unsigned load;       /* VFs of its PF that are in use */
+        unsigned load;       /* VFs of its PF that are allocated */
         unsigned spare;      /* VFs of its PF that are free */
-        unsigned more;       /* further VFs that are interchangeable with this one and have no leaf */
+        unsigned more;       /* of the first of several interchangeable VFs: how many of them have no leaf */
         uint8_t node;        /* NUMA node, by search_node() */
         bool is_vf;
         bool is_required; /* the request names the device, so each choice has it */
@@ -34,7 +34,7 @@ typedef struct Leaf {
 
 /*
  * Makes the leaves, sorted so that each place is a range. Of interchangeable VFs of one PF, only those with the lowest
- * addresses become leaves, as many as the request wants. Returns 0 or -ENOMEM. The caller frees *ret.
+ * addresses become leaves, as many as the request wants of their pool. Returns 0 or -ENOMEM. The caller frees *ret.
  */
 int leaves_make(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
                 const bool *is_required, Leaf **ret, size_t *ret_n);

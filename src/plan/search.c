@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the best devices by dynamic programming over the tree of candidates. A walk over the tree has fixed limits. */
+/* Finds the best devices by dynamic programming over the tree of candidates. The limits are fixed during a walk over
+ * the tree. */
 
 #include "search.h"
 
@@ -106,8 +107,9 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* Adds the leaf's device to the choices of t, with the costs that do not depend on other devices. -ENOENT: the device
- * is required, but no candidate. */
+/* Adds the choice of the last entry of t plus the leaf's device, with the costs that do not depend on other devices. A
+ * device that is no candidate, or would be one too many off the nodes, is not added: -ENOENT if it is required, else 0.
+ * After a required device is added, the empty choice is removed. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         int absent = leaf->is_required ? -ENOENT : 0, r;
         NodeAffinity affinity = leaf_affinity(s, leaf);
@@ -134,8 +136,8 @@ static Cost family_cost(const Entry *e, const Leaf *leaf) {
         return packed > 0 ? cost | cost_of(COST_VF_LEFT, leaf->spare - e->n) : cost;
 }
 
-/* Adds the costs that devices of one group, or of one PF, have together. Drops choices with vGPUs of two pools: a GPU
- * may not be able to have two types at once. */
+/* Adds the costs that devices of one group, or of one PF, have together. Drops choices with vGPUs of several pools on
+ * one PF: a GPU may not be able to have two types at once. */
 static void close_kin(const Search *s, Level level, const Leaf *leaf, Table *t) {
         size_t kept = 0;
 
@@ -176,8 +178,9 @@ static bool is_allowed(const Search *s, Distance level, const Entry *e) {
 }
 
 /*
- * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair that is incomplete
- * within this place. Drops choices whose pairs exceed a limit.
+ * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair, of a GPU with a NIC or
+ * with another GPU, that is incomplete within this place; and for a switch and a node Score.left_over. Drops choices
+ * whose pairs exceed a limit.
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
@@ -201,7 +204,8 @@ static void close_place(const Search *s, Distance level, const Leaf *leaves, siz
         t->n = kept;
 }
 
-/* Returns whether two leaves differ only in their addresses. Such leaves are taken in the order of their addresses. */
+/* Returns whether two leaves, neither of them required, differ only in their addresses. Such leaves are taken in the
+ * order of their addresses. */
 static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
         return a->is_wanted == b->is_wanted && !a->is_required && !b->is_required && a->pool == b->pool &&
                a->is_vf == b->is_vf && a->load == b->load && a->spare == b->spare && a->group_level == b->group_level &&
@@ -211,7 +215,7 @@ static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
 /* Merges part into *t: each choice of one with each choice of the other. Drops a sum if the candidates elsewhere cannot
- * complete it. */
+ * complete it. -ENOENT: no sum is left. Gives back part, also on errors. */
 static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         unsigned elsewhere[REQUEST_POOLS_MAX];
         Table *sum;
@@ -243,12 +247,14 @@ static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* Returns how many leaves right before this one differ from it only in their addresses. */
+/* Returns how many leaves right before this one differ from it only in their addresses. before: the result for the leaf
+ * before. after_single: that leaf was a part by itself. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }
 
-/* Solves the parts of a place, which are the places one level below, and merges them into *t. */
+/* Solves the parts of a place, which are the places one level below or, at LEVEL_GROUP, the leaves; and merges them
+ * into *t. */
 static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         unsigned before[REQUEST_POOLS_MAX]; /* by pool: candidates that the walk reached before this place */
         size_t alike = 0;
@@ -271,8 +277,8 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                                 return -ENOENT;
                         if (!is_candidate(s, leaf))
                                 continue;
-                        /* Skip this leaf: as many like it as wanted are solved. Above a switch such leaves are in
-                         * different places. */
+                        /* Skip this leaf: the solved leaves like it are as many as the request wants of the pool. Above
+                         * a switch, leaves next to each other are in different places. */
                         if (level <= LEVEL_SWITCH && alike >= s->space.pools[leaf->pool].wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
@@ -341,7 +347,8 @@ static void set_candidates(Search *s, bool at_least) {
         }
 }
 
-/* Finds the best choice with all devices whose pairs are within `worst`, with at most `most` devices off the nodes. */
+/* Finds the best choice that has all devices of the request, has its GPU-NIC pairs within `worst`, and has at most
+ * `most` devices off the nodes. -ENOENT: there is none. */
 static int solve(Search *s, Distance worst, Cost most, Entry *ret) {
         const Entry *best;
         Table *t;
@@ -389,8 +396,8 @@ static int solve_tightest(Search *s, Cost most, Distance *ret_worst, Entry *ret)
 
 /*
  * The worst distance of a pair is a limit, not a cost: as a maximum it does not add up over subtrees. The number of
- * devices off the nodes precedes it and is fixed first. That number starts at the lower bound from the counts. If the
- * bound has no choice, a walk with the widest distance finds the minimum.
+ * devices off the nodes precedes it and is fixed first. The first walks allow the lower bound that follows from the
+ * counts. If no choice has so few, a walk with the widest distance finds the minimum.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret) {
         Distance worst = task->limit;

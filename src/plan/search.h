@@ -12,7 +12,8 @@
  * Pairing: every device of the larger side, GPUs or NICs, gets a partner from the smaller side, and the partners are
  * shared evenly. Within a subtree as many pairs as possible are made. In an ultrametric this is optimal for the worst
  * and for the total distance. A limit between two pools asks for the same pairing between them: at a place of the size
- * of the limit, the chosen devices of the larger pool must find their partners within that place.
+ * of the limit, the chosen devices of the larger pool must find their partners within that place. A limit of a pool
+ * with itself asks for all or none of its chosen devices in each such place.
  */
 
 #include "plan/plan.h"
@@ -22,13 +23,13 @@
 
 /* Where a device is, relative to the NUMA nodes of the guest. */
 typedef enum NodeAffinity {
-        NODE_AFFINITY_REFUSED, /* on a node that the NUMA policy does not allow */
+        NODE_AFFINITY_REFUSED, /* the NUMA policy does not allow the device's node, or an unknown node */
         NODE_AFFINITY_LOCAL,
         NODE_AFFINITY_UNKNOWN, /* the node is unknown; counts as off the guest's nodes */
         NODE_AFFINITY_REMOTE,  /* on another node */
 } NodeAffinity;
 
-/* Returns the index of inventory_cpu_node() of the device, or SEARCH_NODE_UNKNOWN. */
+/* Returns the index in Inventory.nodes of the device's inventory_cpu_node(), or SEARCH_NODE_UNKNOWN. */
 #define SEARCH_NODE_UNKNOWN INVENTORY_NODES_MAX
 #define SEARCH_NODES_MAX    (INVENTORY_NODES_MAX + 1U)
 size_t search_node(const Inventory *inv, const PciDevice *dev);
@@ -49,10 +50,10 @@ typedef struct Search Search;
 int search_new(const HostView *view, const SearchPool *pools, size_t n_pools, const bool *is_free,
                const bool *is_required, Search **ret);
 Search *search_free(Search *s);
-/* Sets new counts, none higher than before. The pools must be those of search_new(), in the same order. */
+/* Sets new counts, none higher than in search_new(). The pools must be those of search_new(), in the same order. */
 void search_want(Search *s, const SearchPool *pools, size_t n_pools);
 
-/* Leaves only these devices, as inventory indices, as candidates of pools with Fabric=yes. */
+/* Leaves only these devices (inventory indices) as candidates of pools with Fabric=yes. */
 void search_narrow(Search *s, const uint32_t *devices, size_t n);
 
 /* A RequestLimit with indices in place of the names of pools. */

@@ -15,18 +15,18 @@ typedef enum ChoiceKind {
 /* A pool of the suggestion: devices of one model. */
 typedef struct Choice {
         ChoiceKind kind;
-        bool of_vfs; /* the pool has the VFs of these devices: of NICs always, of GPUs if they have VFs */
+        bool of_vfs; /* the pool has the VFs of these devices: of NICs always, of other devices if they have VFs */
         uint16_t vendor, device;
         uint16_t base_class; /* PCI class and subclass */
         PciType type;
         PciAddress *devices;
         size_t n;
         char pool[POOL_NAME_MAX + 1];
-        bool by_id;                 /* Match= may use the ID of the devices or VFs: no other device has it */
-        unsigned virtual_functions; /* VirtualFunctions=; 0: another program creates them */
+        bool by_id;                 /* Match= may use the ID of the devices or VFs; see id_is_enough() */
+        unsigned virtual_functions; /* VirtualFunctions= of NICs; 0 for other devices */
 } Choice;
 
-/* Devices of one vendor and class that the suggestion leaves out for the same reason. */
+/* Devices that the suggestion leaves out for the same reason. */
 typedef struct Omission {
         char *why; /* the reason, as sentences */
         PciAddress *devices;
@@ -39,11 +39,11 @@ typedef struct Suggestion {
         Omission *omissions;
         size_t n_omissions;
         CpuSet housekeeping;
-        const char *housekeeping_why; /* why these CPUs, as a sentence */
+        const char *housekeeping_why; /* why these CPUs, or why none, as sentences */
 } Suggestion;
 
-/* Formats the configuration. policy, made of the suggested sections, tells which devices could not be allocated:
- * comments say so; NULL: no such comments. NULL when out of memory. */
+/* Formats the configuration. policy, made of the suggested sections, tells which devices could not be allocated, and
+ * comments say so. With policy NULL, the text has no comments at all. The caller frees; NULL when out of memory. */
 char *suggestion_write(const Suggestion *s, const Inventory *inv, const Policy *policy);
 /* Formats "HousekeepingCpus=...". NULL when the set is empty or out of memory. The caller frees. */
 char *suggestion_cpus(const CpuSet *cpus);

@@ -21,7 +21,7 @@ static _printf_(2, 3) void add(Text *t, const char *format, ...) {
         t->failed |= !line || string_append(&t->text, "", "%s", line) < 0;
 }
 
-/* Replaces newlines: they would end the comment. */
+/* Replaces control characters: a newline would end the comment. */
 static void sanitize(char *text) {
         for (; *text; text++)
                 if ((unsigned char) *text < ' ')
@@ -52,7 +52,8 @@ static _printf_(2, 3) void comment(Text *t, const char *format, ...) {
         }
 }
 
-/* Formats a list of devices: "0000:01:00.0 0000:02:00.0 and 3 others". NULL when out of memory. */
+/* Formats a list of devices: "0000:01:00.0 0000:02:00.0 and 3 others". When out of memory, the list is shorter, or
+ * NULL. */
 static char *list_addresses(const PciAddress *devices, size_t n) {
         char *text = NULL;
 

@@ -62,7 +62,7 @@ static bool has_vgpus(const Inventory *inv, const PciDevice *gpu) {
         return false;
 }
 
-/* Returns a sentence: why the host keeps the accelerator. NULL: a pool offers it. */
+/* Returns sentences: why the host keeps the accelerator. NULL: a pool shall offer it. */
 static const char *why_not_accelerator(const Inventory *inv, const PciDevice *dev) {
         if (pci_device_is_display(dev))
                 return "It is the display of the host. 'allocate --force' gives it to a guest if a pool has it.";
@@ -209,8 +209,8 @@ static bool has_device(const Choice *c, PciAddress address) {
         return pci_addresses_have(c->devices, c->n, address);
 }
 
-/* Returns whether no PF outside the pool has the same ID as its devices or VFs. VFs of different models often share an
- * ID. */
+/* Returns whether no PF outside the pool has the ID of the pool's devices or, for a pool of VFs, has VFs with the ID of
+ * the pool's VFs. Returns false if the ID of the VFs is unknown. VFs of different models often share an ID. */
 static bool id_is_enough(const Inventory *inv, const Choice *c) {
         uint16_t vf = inventory_find(inv, c->devices[0])->vf_device;
 

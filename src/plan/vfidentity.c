@@ -30,7 +30,7 @@ void vf_identity_make(const char *seed, unsigned attempt, VfAttributes *ret) {
 }
 
 /* Returns which identity a VF of this class has, as attribute bits: MAC for Ethernet, GUIDs for InfiniBand, both for
- * other networks. */
+ * other networks, none for other devices. */
 static unsigned identity_of_class(uint32_t class) {
         switch (class >> 8) {
         case 0x0200:
@@ -51,8 +51,8 @@ static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         return identity_of_class(class) & ~second;
 }
 
-/* Removes from made what is not missing. If a GUID is missing, adds the link policy: an InfiniBand port stays down
- * without it. */
+/* Removes from made what is not missing. If a GUID is missing and `have` has no link policy, adds the policy "auto": an
+ * InfiniBand port stays down without a policy. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
@@ -75,7 +75,7 @@ int vf_identity_stable(const char *node, const PciDevice *pf, unsigned index, Vf
         return 0;
 }
 
-/* Returns an allocation of a VF with a MAC (guid: a GUID) between first and last, or NULL. */
+/* Returns an allocation of a VF that has a MAC between first and last or, if `guid` is set, a GUID; or NULL. */
 static const Allocation *held_between(const Ledger *l, bool guid, uint64_t first, uint64_t last) {
         for (size_t i = 0; i < l->n_allocations; i++) {
                 const Allocation *a = l->allocations[i];
@@ -158,7 +158,7 @@ int vf_identities_new(const Inventory *inv, const Policy *policy, const char *no
         return 0;
 }
 
-/* Returns a stable MAC or GUID between first and last that belongs to a VF which is not in `a`, or NULL. */
+/* Returns a stable MAC (or GUID, if `guid` is set) between first and last of a VF that is not in `a`, or NULL. */
 static const Stable *stable_between(const VfIdentities *l, const Allocation *a, bool guid, uint64_t first,
                                     uint64_t last) {
         const Stable from = { .guid = guid, .value = first };
@@ -218,8 +218,8 @@ static Verdict merge_device(AllocationDevice *d, const HostView *view, const Req
         return check_together(d, ret);
 }
 
-/* Refuses a MAC or GUID of d that another allocation has set (l), or that is the stable one of a VF outside `a`
- * (stable). Either may be NULL, for no such check. */
+/* Refuses a MAC or GUID of `d` that an allocation in the ledger has, or that is the stable one of a VF outside `a`.
+ * NULL for l or stable leaves out that check. */
 static Verdict check_identity(const Ledger *l, const VfIdentities *stable, const Allocation *a,
                               const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {
@@ -257,7 +257,7 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
         return v;
 }
 
-/* Returns the identity that d needs and lacks, as attribute bits. */
+/* Returns the identity that `d` needs and lacks, as attribute bits. */
 static unsigned missing_identity(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address),
                         *pf = inventory_find(view->inventory, d->physfn);
@@ -282,7 +282,8 @@ static int make_seed(const Allocation *a, const AllocationDevice *d, const HostV
 }
 
 /*
- * Returns whether a MAC (guid: a GUID) between first and last is in use: by a, another allocation, or as a stable one.
+ * Returns whether a MAC (or GUID, if `guid` is set) between first and last is in use: by `a`, by another allocation, or
+ * as the stable one of a VF outside `a`.
  */
 static bool is_taken(const Allocation *a, const HostView *view, const VfIdentities *l, bool guid, uint64_t first,
                      uint64_t last) {
@@ -313,8 +314,8 @@ static int assign(Allocation *a, AllocationDevice *d, unsigned missing, const Ho
         while (!is_free(&made, a, view, l));
         complete(&made, missing, &d->attributes);
         vf_attributes_merge(&d->attributes, &made);
-        /* An InfiniBand VF has no link without GUIDs, so they must be set, as if requested; generated ones may be
-         * skipped. */
+        /* An InfiniBand VF has no link without GUIDs, so a PF must support them, as if they were requested. It need not
+         * support attributes in `generated`. */
         d->generated = pf && pci_device_needs_guids(pf) ? 0 : made.set;
         return 0;
 }
