@@ -77,7 +77,8 @@ void manager_follow_leases(Manager *m) {
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
 }
 
-/* Refuses unless changes are possible now and `a` is a lease of this generation. */
+/* Refuses unless changes are possible now, and `a` exists and has this generation. The caller checks whether `a` is a
+ * lease. */
 static Verdict check_lease(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 
