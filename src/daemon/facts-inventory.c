@@ -94,7 +94,7 @@ static void check_vfs(Manager *m, const Inventory *old) {
         }
 }
 
-/* Notes the devices that `old` does not have as new. At startup all devices count as new without a note, and START_VFS
+/* Notes as new the devices that `old` does not have. At startup all devices count as new without a note, and START_VFS
  * handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->settle.phase <= START_VFS)

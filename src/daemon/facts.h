@@ -27,7 +27,7 @@ int manager_refresh_nodes(Manager *m);
 /* Calls manager_refresh() for the PFs that could not set the GUIDs of their VFs when they were last read. */
 int manager_refresh_guids(Manager *m);
 /* Calls manager_refresh_guids(), and manager_refresh() for all devices that can have vGPUs or are to have them: facts
- * for which requests may have been refused. */
+ * that may have caused refusals. */
 int manager_refresh_refused(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);

@@ -113,8 +113,8 @@ int services_load(JobQueue *q, char *text);
 int services_save(JobQueue *q, Store *store);
 /* Records in memory that the service, which is active, is about to be stopped. Returns 0 or -ENOMEM. */
 int services_add(JobQueue *q, const char *name);
-/* Handles the end of an attempt to start a service. asked: systemd was asked to start it, so its name is removed.
- * error: a negative errno if the start has failed; 0: the service is active, or systemd still starts it. */
+/* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so its name is
+ * removed. error: a negative errno if the start has failed; 0: the service is active, or systemd still starts it. */
 void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error);
 bool services_have(const JobQueue *q, const char *name);
 #define MANAGER_VERB_START_SERVICES "start-services"

@@ -2,7 +2,8 @@
 #pragma once
 
 /* Notes: what has changed in this turn of the event loop. Operations, jobs and watches note changes, and settle.h tells
- * the journal and clients about them. A note only sets a mark, and has manager_settle() run at the end of the turn. */
+ * the journal and clients about them. A note only stores what has changed, and, except note_facts(), has
+ * manager_settle() run at the end of the turn. */
 
 #include <systemd/sd-event.h>
 
@@ -98,7 +99,7 @@ void note_removed(Manager *m, const Allocation *a);
 /* Notes that facts have changed on which promises depend. The next run of settle checks the promises; does not ask for
  * a run. */
 void note_facts(Manager *m);
-/* Notes a device as new. It waits for the next round of settle.h. */
+/* Notes a device as new. The next round of settle.h handles it. */
 void note_arrived(Manager *m, PciAddress device);
 
 /* Notes that the health of the device must be checked. */

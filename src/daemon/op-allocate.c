@@ -40,8 +40,8 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
 }
 
 /*
- * Reads the facts again on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
- * refused, so the facts are read for which it may have been refused: the drivers, the devices that the host needs, the
+ * Reads again the facts on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
+ * refused, so the facts are read that may have caused the refusal: the drivers, the devices that the host needs, the
  * vGPUs, and the PFs that could not set GUIDs. Returns 1 when a fact has changed, 0 when none has, or a negative errno.
  */
 static int refresh_planned(Manager *m, const Allocation *a) {
@@ -76,8 +76,8 @@ static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger
                             : plan_make(&view, s->request, ret, ret_refusal);
 }
 
-/* Makes a plan from the known facts, and then reads the facts on which it depends again. Repeats both if the facts have
- * changed, at most PLAN_ATTEMPTS_MAX times. */
+/* Makes a plan from the known facts, and then reads again the facts on which the plan depends. Repeats both if the
+ * facts have changed, at most PLAN_ATTEMPTS_MAX times. */
 static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };

@@ -25,7 +25,7 @@ void manager_lease(Allocation *a, uint32_t seconds) {
         get_boot(a->lease_boot);
 }
 
-/* Starts a lease from before a boot again, with its full length. */
+/* If the lease began before the boot, starts it again with its full length. */
 static void begin_again(Manager *m, Allocation *a) {
         char boot[SD_ID128_STRING_MAX];
 

@@ -29,8 +29,8 @@ static const JobStuck *find_stuck_change(const Job *job) {
         return NULL;
 }
 
-/* Refuses while a change of VFs hangs, on any PF. It holds the kernel's lock for adding and removing VFs, on which
- * another change would block. */
+/* Refuses while a change of the VFs of any PF hangs. Such a change holds the kernel's lock for adding and removing VFs,
+ * on which another change would block. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
 

@@ -31,8 +31,8 @@ Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char 
                               Refusal *ret);
 /* Refuses unless `a` exists and has this generation. a: the allocation called name; NULL: there is none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* Refuses when changes are not possible now, and unless `a` exists, has this generation, is ready or failed, and has no
- * job. a: the allocation called name; NULL: there is none. */
+/* Refuses when changes are not possible now, or when `a` does not exist, has another generation, is neither ready nor
+ * failed, or has a job. a: the allocation called name; NULL: there is none. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
  * release can put the stuck devices in quarantine, and return the others. */
@@ -51,7 +51,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
 /* op-quarantine.c */
 /* Puts the device in quarantine. For JobKind.device_failed of releases and detaches. */
 void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
-/* Puts each device of `a` in quarantine that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
+/* Puts in quarantine each device of `a` that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
  * negative errno when an entry could not be written to disk. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
 /* Puts each stuck device of `a` in quarantine. Returns as manager_quarantine_used(). */

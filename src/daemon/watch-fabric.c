@@ -219,7 +219,7 @@ static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t 
         return NULL;
 }
 
-/* Marks each GPU as unhealthy for which find_stray() has a reason, so that no guest gets it: two guests could have GPUs
+/* Marks as unhealthy each GPU for which find_stray() has a reason, so that no guest gets it: two guests could have GPUs
  * of one partition. Another program may have activated the partition; a former configuration without Manager= may have
  * left it active; or Module= may have been corrected. */
 static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {
