@@ -123,7 +123,7 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
         _printf_(5, 6);
 /* Notes one event for all devices of `a`. why: the reason, for HISTORY_FAILED. */
 void note_allocation_event(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
-/* Notes the failure of a job, for the devices of its allocation, or if it has none, for Job.devices. */
+/* Notes the failure of a job for Job.devices; if there are none, for the allocation of the job, if it has one. */
 void note_failure(Manager *m, const Job *job);
 /* Notes that the work on `a` cannot be resumed, unless a->reason says so already. stands: `a` stays or becomes ready,
  * so its failure is not noted. Call it before a->reason changes. */

@@ -42,9 +42,9 @@ typedef struct Manager {
 } Manager;
 
 /* state.c */
-/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override would
- * block, perhaps for ever. Before the first scan, also lists the devices of interrupted allocations. May list a device
- * twice. The caller frees *ret. Returns 0 or -ENOMEM. */
+/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override may
+ * block for ever. Before the first scan, also lists the devices of interrupted allocations. May list a device twice.
+ * The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Returns true when the device is one of manager_busy_devices(), or when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);

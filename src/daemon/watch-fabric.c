@@ -44,8 +44,8 @@ static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-/* Returns true when an allocation has the partition. An allocation that is being released has it until it is
- * deactivated. */
+/* Returns true when an allocation has the partition. An allocation that is being released has the partition until its
+ * end. */
 static bool is_held(const Ledger *l, unsigned partition) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 if (l->allocations[i]->partition == (int) partition && l->allocations[i]->state != ALLOCATION_RESERVED)
@@ -110,8 +110,8 @@ static int run(const Sysfs *fs, void *userdata) {
 _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
 /* Stores whether the partition of `a` is active. cause: why it is not active; NULL: it is active. idle: no process has
- * its GPUs open. Each report about a lost partition makes settle resume the allocation, whose guest may have ended
- * since the last one. */
+ * its GPUs open. Each report about a lost partition has settle check whether to resume the allocation, because its
+ * guest may have ended since the last report. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->status.partition_lost;
 
