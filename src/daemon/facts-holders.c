@@ -73,7 +73,7 @@ Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret) {
                       "The users of %s cannot be determined: %s.", PCI_ADDRESS_STR(*device), strerror(-error));
 }
 
-/* Makes a query for each device of a that needs one. Returns the number of queries, at most a->n_devices. */
+/* Makes a query for each device of `a` that needs one. Returns the number of queries, at most a->n_devices. */
 static size_t make_queries(const Manager *m, const Allocation *a, UseCheck check, HolderQuery *queries) {
         size_t n = 0;
 

@@ -94,8 +94,8 @@ static void check_vfs(Manager *m, const Inventory *old) {
         }
 }
 
-/* Notes devices that are not in old as new. At startup all devices count as new without a note, and START_VFS handles
- * the VFs that it creates. */
+/* Notes as new the devices that `old` does not have. At startup all devices count as new without a note, and START_VFS
+ * handles the VFs that it creates. */
 static void find_arrived(Manager *m, const Inventory *old) {
         if (!m->announced && m->settle.phase <= START_VFS)
                 return;
@@ -202,8 +202,9 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return take_inventory(m, TAKE_PTR(inv));
 }
 
-/* Reads a device again. Returns 1 when its driver, override, power management, reset methods or vGPU has changed, 0
- * when none has, and -ESTALE when the device must be scanned. */
+/* Reads a device again. Returns 1 when its driver, override, power management, reset methods or vGPUs have changed, or
+ * whether it can set GUIDs; 0 when nothing has changed, or the device is not in the inventory; -ESTALE when the device
+ * must be scanned; or -ENOMEM. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,

@@ -32,8 +32,8 @@ static void log_change(const Mlx4 *options, const char *path) {
                 log_notice("Removed %s: no pool wants VFs of mlx4_core.", path);
 }
 
-/* Returns a sentence for an error of modprobe_differs() or root_set_options(). The caller frees it; NULL when out of
- * memory. */
+/* Returns the text about an error of modprobe_open(), modprobe_differs() or root_set_options(). The caller frees it;
+ * NULL when out of memory. */
 static char *describe_failure(const Mlx4 *options, const char *path, int error) {
         char *problem = NULL;
 
@@ -52,8 +52,8 @@ static char *describe_failure(const Mlx4 *options, const char *path, int error) 
         return problem;
 }
 
-/* Writes the options to their file. Sets options->file, or options->problem on a failure. Returns 0 or a negative
- * errno. */
+/* Writes the options to their file, or removes the file when no options are wanted. Sets options->file to the path of
+ * the written file, or on a failure options->problem. Returns 0 or a negative errno. */
 static int apply(const Manager *m, Mlx4 *options) {
         _cleanup_close_ int dir = modprobe_open(m->fs, m->modprobe_dir);
         _cleanup_free_ char *path = NULL;

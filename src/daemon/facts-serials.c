@@ -61,7 +61,7 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* If d is not at its address, reads the serial numbers of all devices that may be d at another address. */
+/* If `d` is not at its address, reads the serial numbers of all devices that may be `d` at another address. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;
@@ -157,7 +157,7 @@ static void set_addresses(Manager *m, const Rematch *list, size_t n, bool on_dis
 }
 
 /* Adds an entry to the quarantine again. now: the card of the entry, at its new address. on_disk: also write the file.
- * Returns 0, or the negative errno of the write. */
+ * Takes ownership of `a`. Returns 0, or a negative errno when the entry could not be changed or written. */
 static int requarantine(Manager *m, Allocation *a, const PciDevice *now, bool on_disk) {
         PciAddress before = a->devices[0].address;
         int r = allocation_device_identify(&a->devices[0], m->host.inventory, now);
@@ -187,7 +187,7 @@ static void find_moved_quarantined(Manager *m) {
 
         if (l->n_quarantined == 0 || find_relocations(m, l->quarantined, l->n_quarantined, &list, &n) < 0)
                 return;
-        /* First remove all entries, then add them with the new addresses. The entry of a missing card is lost if
+        /* First remove all entries, then add them with the new addresses. The entry of a missing card is dropped if
          * another card in quarantine now has its address. */
         for (size_t i = 0; i < n; i++) {
                 (void) pci_address_append(&before, &n_before, list[i].allocation->devices[0].address);

@@ -13,9 +13,10 @@ int manager_scan(Manager *m);
 /* Scans these devices, the other functions of their slots, their PFs and their VFs. locked: a driver may hold their
  * device locks; see host/scan.h. Returns 0 or a negative errno. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Reads the driver and the override of these devices again. If that is not enough, scans the whole node. locked: a
- * driver may hold their device locks; see host/scan.h. Returns 1 when a fact has changed, and pointers into the
- * inventory are then invalid; 0 when none has; or -ENOMEM. Only a scan of the whole node adds notes. */
+/* Reads again the facts of these devices that may change while a device stays, such as its driver and its override. If
+ * that is not enough, scans the whole node. locked: a driver may hold their device locks; see host/scan.h. Returns 1
+ * when a fact has changed, and pointers into the inventory are then invalid; 0 when none has; or -ENOMEM. Notes no
+ * devices, unless it scans the whole node. */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, and all VFs of each GPU that has a
  * vGPU of `a`. Returns as manager_refresh(). */
@@ -26,17 +27,18 @@ int manager_refresh_nodes(Manager *m);
 /* Calls manager_refresh() for the PFs that could not set the GUIDs of their VFs when they were last read. */
 int manager_refresh_guids(Manager *m);
 /* Calls manager_refresh_guids(), and manager_refresh() for all devices that can have vGPUs or are to have them: facts
- * for which requests may have been refused. */
+ * that may have caused refusals. */
 int manager_refresh_refused(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs for mounts, routes and consoles. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
-/* Returns true when the daemon has to bind the device: it is available, in a pool without VgpuType= that has Bind=start
- * or is of Nova, and not on a VFIO driver, or it may still suspend there. */
+/* Returns true when the daemon has to bind the device: it is available, it is in a pool without VgpuType= that has
+ * Bind=start or is of Nova, and it has no VFIO driver, or has one but may still suspend. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
-/* Lists the devices for which manager_wants_binding() is true, in ascending order. */
+/* Lists the devices for which manager_wants_binding() is true, in ascending order; none before the announcement. The
+ * caller frees *ret. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Notes as new the devices that the daemon has to bind now, after drivers or the policy have changed. unbound: the
  * result of manager_list_unbound() before the change, whose devices are not noted. */
@@ -48,7 +50,8 @@ void manager_bind_late(Manager *m, const PciAddress *unbound, size_t n);
 void manager_read_serials(Manager *m, const Inventory *old);
 /* Reads the serial numbers of the devices of `a`, and stores them in `a`, not on disk. */
 void manager_note_serials(Manager *m, Allocation *a);
-/* Corrects the addresses in the ledger of cards that have another address now, for example after a boot. */
+/* Finds allocated and quarantined cards that have another address now, for example after a boot, and corrects their
+ * addresses in the ledger. */
 void manager_find_moved(Manager *m);
 
 /* Reads the serial number of the device, unless it was read already. */
@@ -56,11 +59,12 @@ void manager_read_serial(Manager *m, PciDevice *dev);
 
 /* facts-modules.c */
 /* The NVLink module ids and confidential modes, by the serial numbers of GPUs; they were read while NVIDIA's driver had
- * the GPUs. manager_load_modules() reads them from disk. manager_apply_modules() copies them into the inventory, and
- * stores those that old, the inventory before this one, has (NULL the first time). */
+ * the GPUs. manager_load_modules() reads them from disk. manager_apply_modules() sets them in the inventory: it copies
+ * those of old, the inventory before this one, and takes those that are then unknown from the values read from disk or
+ * learned since. old: NULL at first, and after a reload. */
 void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);
-/* Stores the mode and the module id (0: none) of the GPU. */
+/* Stores the module id and the mode of the GPU, also on disk. module 0, or mode unknown: the known value stays. */
 void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, ConfidentialMode mode);
 /* Forgets the confidential mode of each GPU that is not on NVIDIA's driver. */
 void manager_forget_modes(Manager *m);
@@ -74,19 +78,20 @@ void manager_write_options(Manager *m, bool logged);
 /* facts-holders.c: which processes have devices open. */
 typedef enum UseCheck {
         USE_ALLOCATE, /* no device may be in use */
-        USE_RESUME,   /* no device may be in use, but devices on their VFIO driver are not checked */
-        USE_RELEASE,  /* no device may be open on its VFIO driver; other devices are not checked */
+        USE_RESUME,   /* no device may be in use, but devices on their allocation_driver() are not checked */
+        USE_RELEASE,  /* no device may be open that is on its allocation_driver() or on a VFIO driver; other devices are
+                         only checked under Xen */
 } UseCheck;
-/* Refuses when a device of `a` is in use in a way that check does not allow. Reads /proc/PID/fd of all processes
- * once. */
+/* Refuses when a device of `a` is in use in a way that `check` does not allow, or when that cannot be determined. Reads
+ * /proc/PID/fd of all processes once. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /* As manager_check_use(), but first reads the devices and the other members of their IOMMU groups again. */
 Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /*
- * Finds an allocation of which a process has a device open on its VFIO driver, and sets *ret to its index. Reads
- * /proc/PID/fd of all processes once. fs: the Sysfs of the calling process. Returns 1 when there is such an allocation,
- * 0 when there is none, or a negative errno: -EBUSY when the host uses a device without a process, or an error of
- * holders_find().
+ * Finds an allocation with a device that USE_RELEASE forbids to be open and that a process, or a guest of Xen, has
+ * open, and sets *ret to the index of the allocation. Reads /proc/PID/fd of all processes once. fs: the Sysfs of the
+ * calling process. Returns 1 when there is such an allocation, 0 when there is none, or a negative errno: -EBUSY when
+ * the host uses a device without a process, or an error of holders_find().
  */
 int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret);
 /* Refuses because it is unknown whether the device is in use. error: the negative errno of holders_find(). */
@@ -96,12 +101,13 @@ Verdict refuse_use_unknown(const PciAddress *device, int error, Refusal *ret);
 GpuMinor *manager_find_gpu(const Manager *m, PciAddress gpu);
 /* Returns the minor of the GPU; NVIDIA_MINOR_UNKNOWN until it was read. */
 uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
-/* Adds the name of the GPU's device node to its kernel_names if the minor is known, otherwise removes that name. Does
- * nothing for a device that is no GPU. */
+/* Adds the name of the GPU's device node to its kernel_names if the minor is known, otherwise removes that name. Also
+ * sets the NUMA node of the GPU's memory. Does nothing for a device that is not on NVIDIA's driver. */
 void manager_name_gpu(const Manager *m, PciDevice *dev);
-/* Sets gpu_node in the steps that check whether a GPU is idle. */
+/* Sets gpu_node in the steps that check whether a GPU is idle before they unbind it. */
 void manager_note_gpus(const Manager *m, StepList *steps);
-/* Forgets the minor of the GPU, because the GPU is being unbound from its driver. */
+/* Forgets the minor of the GPU and what else is known of it, for example because the GPU is being unbound from its
+ * driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Has the next probe ask about the GPU again; what is known about it stays until then. suspect: the driver may have
  * lost the GPU, so NVIDIA's library is asked too. */
@@ -109,16 +115,17 @@ void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
 /* Records in the allocation that the GPU of the step was in persistence mode before the job.
  * manager_all_attributes_found() writes this to disk. */
 void manager_found_persistent(Manager *m, const Job *job, const Step *step);
-/* Marks the device as unhealthy, or with why NULL as healthy. Records this in the history, and notes it for clients.
+/* Sets the finding of the device to why, a sentence; NULL removes the finding. Records in the history that the device
+ * is unhealthy, or that it is healthy again because no other such finding is left, and notes the device for clients.
  * finding: a finding about health, as device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
 /* Handles the health that the job has read of the step's device before a guest gets it. Marks a dead device as
- * unhealthy. Of another device, stores the number of fatal errors in the allocation, which the job then writes to
- * disk. */
+ * unhealthy. Of another device, stores the number of fatal errors in the allocation, in memory; the end of the job
+ * writes it to disk. */
 void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
-/* Removes the mark "unhealthy" of devices that were removed or replaced. */
+/* Removes the finding DEVICE_UNHEALTHY of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
-/* Forgets the attributes of the VFs of `a` that were read, because a job has written attributes since. */
+/* Forgets the attributes that were read of the VFs of `a`, because a job may have written other attributes since. */
 void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Returns true when libvirt reports which guests run. While it does not, the last known guests may have ended, and
  * others may run. */
@@ -128,7 +135,7 @@ bool manager_may_miss_guests(const Manager *m);
 /* Returns the UUID of the domain that runs with `a`. If none is known, returns the UUID in the domain document of `a`.
  * Borrowed. */
 const char *manager_find_uuid(const Manager *m, const Allocation *a);
-/* Records in the ledger whether the guest that runs with a has allocated its memory. guest NULL: no guest is known. */
+/* Records in the ledger whether the guest that runs with `a` has allocated its memory. guest NULL: none is known. */
 void manager_mark_running(Manager *m, Allocation *a, const Guest *guest);
 /* Calls manager_mark_running() for all allocations, with the guests that libvirt reported last. */
 void manager_mark_all_running(Manager *m);

@@ -71,7 +71,7 @@ int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n) {
 }
 
 /* At the limit of a step, the child gives up the process that runs it. If the child has not exited this long after the
- * limits of all steps, the daemon kills it. */
+ * limits of all steps and of their undo, the daemon kills it. */
 #define GRACE_SEC   10U
 /* The exit status of the child is this plus the RunResult. Any other status, such as EXIT_FAILURE, means that the run
  * was cut short. */
@@ -154,7 +154,7 @@ static void set_result(Job *job, JobResult result) {
 }
 
 void job_may_write(Job *job, bool may) {
-        /* may is false: the child exits without having written anything to the hardware. */
+        /* A child that may not continue exits without having written anything to the hardware. */
         if (!worker_continue(&job->worker, may))
                 job_set_message(job, "The state to restore afterwards could not be written to disk.");
 }
@@ -201,9 +201,9 @@ char *job_stuck_describe(const JobStuck *stuck) {
         return stuck->step ? describe(stuck->step, stuck->doing) : strdup("begin");
 }
 
-/* Returns true when a process that is stuck in the step `at` may hold the device lock of the device of s. A reset of
- * the bus holds the locks of all functions of the slot that are not VFs. A change of a VF holds the lock of its PF. Any
- * reset holds the lock of the bridge, and then no other device of the chain can be reset. */
+/* Returns true when a process that is stuck in the step `at` may hold the device lock of the device of `s`. A reset of
+ * the bus holds the locks of all functions of the slot that are not VFs. A step at a PF may change or remove its VFs.
+ * Any reset holds the lock of the bridge, and then no other device of the chain can be reset. */
 static bool is_locked_with(const Inventory *inv, const Step *s, const Step *at) {
         const PciAddress device = s->device, stuck = at->device;
         const PciDevice *a = inventory_find(inv, device), *b = inventory_find(inv, stuck);

@@ -15,8 +15,9 @@ typedef enum JobResult {
         JOB_DONE,
         JOB_FAILED,       /* the job could not begin; or a step failed, and the earlier steps were undone; or the steps
                              were done, but JobKind.finished() failed */
-        JOB_FAILED_DIRTY, /* a step failed and the undo failed too, or a process of the job died */
-        JOB_TIMEOUT,      /* a process of the job was given up; see job_is_stuck() */
+        JOB_FAILED_DIRTY, /* a step failed and the undo failed too; or a process of the job died; or JobKind.finished()
+                             failed, and devices stay changed */
+        JOB_TIMEOUT, /* a process of the job was given up, and the job failed because of that; see job_is_stuck() */
         _JOB_RESULT_MAX,
 } JobResult;
 /* Returns the string for the result in the signal JobRemoved. */
@@ -37,7 +38,8 @@ typedef struct Ongoing {
         Doing doing;
 } Ongoing;
 
-/* One job. Only jobs-job.c sets the members before `before`; other files set the members from `before` on. */
+/* One job. Only jobs-job.c sets the members before `before`, except that jobs.c sets worker.lock and unlocked. Other
+ * files set the members from `before` on. */
 typedef struct Job {
         Manager *manager;
         const struct JobHandlers *handlers;
@@ -45,49 +47,51 @@ typedef struct Job {
         uint32_t id;
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
-        char *step, *message; /* description of the current step, "" before the first; the cause of the failure or other
-                                 information, else "" */
-        char *counted_step;   /* description of the last step that n_begun counts, which excludes reads; NULL before the
-                                 first */
-        bool iommufd;         /* a device is plugged into a guest that uses iommufd */
-        int error;            /* error of the failed or lacking step, a negative errno; else 0 */
-        const Step *lacking;  /* the first step that the job went without, see step_may_lack(); NULL: none */
-        size_t current;       /* index of the step that began last; steps->n before the first step */
-        bool *begun;          /* for each step, whether it has begun */
+        char *step, *message; /* step: description of the step that began last, "" before the first. message: the cause
+                                 of the failure, or other information; else "" */
+        char *counted_step;  /* description of the last step that n_begun counts; reads are not counted; NULL before the
+                                first step */
+        bool iommufd;        /* a device is plugged into a guest that uses iommufd */
+        int error;           /* error of the failed or lacking step, a negative errno; else 0 */
+        const Step *lacking; /* the first step that the job went without, see step_may_lack(); NULL: none */
+        size_t current;      /* index of the step that began last; steps->n before the first step */
+        bool *begun;         /* for each step, whether it has begun */
         unsigned n_begun;
         Ongoing *ongoing; /* [n]: what the process of chain n does; [0]: the process for steps that run alone */
         JobStuck *stuck;
         size_t n_stuck;
-        uint64_t since;    /* start of the job: CLOCK_MONOTONIC */
-        uint64_t deadline; /* time for clients when all steps will be done or given up: CLOCK_REALTIME; 0 until the job
-                              begins */
+        uint64_t since;    /* when the job was created: CLOCK_MONOTONIC, microseconds */
+        uint64_t deadline; /* for clients: when all steps will be done or given up: CLOCK_REALTIME, microseconds; 0
+                              until the job begins */
         bool held;         /* the job waits for a call of job_let_begin() */
-        bool has_result;   /* the member result is known */
+        bool has_result;   /* the job has ended, and JobHandlers.ended() was called or is being called */
         bool lost;         /* the child was killed or died, so what its processes did is unknown */
         bool unlocked;     /* the lock of the job was removed, or belongs to an orphan now */
         Worker worker;
         sd_event_source *defer;
 
-        AllocationState before; /* state of the allocation before the job; a failed release restores it */
-        bool unnoted;           /* the name of a service to be stopped could not be written to disk */
-        bool starting;          /* the job belongs to the current StartPhase */
-        bool resumed;        /* the job continues an interrupted job, whose earlier steps its undo does not restore */
-        bool waited;         /* the job had to wait until another job ended */
-        bool unsaved;        /* the quarantine of a device could not be written to disk */
-        bool removed;        /* JobRemoved was signalled; processes of the job may still be stuck */
-        bool gone;           /* the child has exited; the job is about to be freed */
-        unsigned noted;      /* bits of JobNote */
-        JobResult result;    /* valid if has_result */
+        AllocationState before; /* of a release: the state to which the allocation returns after JOB_FAILED
+                                   (release_finished()) */
+        bool unnoted;   /* services_add() failed for a service to be stopped, so the job must not begin to write */
+        bool starting;  /* the job belongs to the current StartPhase */
+        bool resumed;   /* an earlier job may have changed the devices already, so the undo of this job does not restore
+                           their state from before the allocation */
+        bool waited;    /* the job had to wait until another job ended */
+        bool unsaved;   /* the quarantine of a device could not be written to disk */
+        bool removed;   /* JobRemoved was signalled; processes of the job may still be stuck */
+        bool gone;      /* the child has exited; the job is about to be freed */
+        unsigned noted; /* bits of JobNote */
+        JobResult result;    /* valid when JobHandlers.ended() has returned */
         PciAddress *devices; /* unallocated devices that are blocked while the job runs */
         size_t n_devices;
 } Job;
 
 typedef struct JobHandlers {
-        /* Called before the child is forked. Returns 0; or a negative errno, which fails the job before it changes
-         * anything, after the handler has called job_set_message(). */
+        /* Called before the child is forked. Returns 0; or calls job_set_message() and returns a negative errno, and
+         * the job fails before it changes anything. */
         int (*begin)(Job *job);
-        /* Called for each report of the child, when the step and the message of the job are up to date. For
-         * REPORT_ALL_FOUND, the handler calls job_may_write(). */
+        /* Called for each report of the child except REPORT_GIVEN_UP, REPORT_RETURNED and REPORT_ENDED, when the step
+         * and the message of the job are up to date. For REPORT_ALL_FOUND, the handler calls job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
         /* Called when the job has given up a process that ran past its limit. */
         void (*given_up)(Job *job, const JobStuck *stuck);
@@ -95,7 +99,8 @@ typedef struct JobHandlers {
         void (*returned)(Job *job, const JobStuck *stuck);
         /* Called once, when the result is known. The child may still run then (job_is_stuck()). */
         void (*ended)(Job *job, JobResult result);
-        /* Called last, when the child has exited. The owner frees the job later, not in this call. */
+        /* Called last, when the child has exited, or instead of a child that was not forked. The owner frees the job
+         * later, not in this call. */
         void (*gone)(Job *job);
 } JobHandlers;
 

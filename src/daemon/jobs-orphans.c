@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Orphans. A child of a job that is blocked in the kernel outlives its daemon, and its write may take effect after
  * another job has the device. So each child holds a lock on a file (host/joblock.h). If a lock is held when the daemon
- * starts, its holder is an orphan, and the devices of the orphan stay blocked until it exits. */
+ * starts, or after the child of a job has died, its holder is an orphan, and the devices of the orphan stay blocked
+ * until it exits. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +12,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* A child that was killed together with its daemon takes a moment to exit. So orphans are searched for up to FIND_TRIES
- * times, with a pause after each. */
+/* A child that was killed together with its daemon takes a moment to exit. So while the search finds orphans, it is
+ * repeated up to FIND_TRIES times, after a pause each time. */
 #define FIND_TRIES 50
 #define FIND_PAUSE (20L * 1000L * 1000L) /* nsec */
 
@@ -144,8 +145,8 @@ void orphans_unlock_job(const Orphans *o, const Job *job) {
 }
 
 #define POLL_USEC   (2U * 1000U * 1000U)
-/* The kernel kills the processes of a job when the child that started them dies. The event loop waits this long for
- * them to exit. */
+/* The kernel kills the processes of a job when the child that started them dies. manager_adopt_orphan() blocks the
+ * event loop for up to DEATH_TRIES pauses while they exit. */
 #define DEATH_TRIES 50
 #define DEATH_PAUSE (2L * 1000L * 1000L) /* nsec */
 
@@ -169,8 +170,8 @@ static void queue_pfs(Manager *m) {
         }
 }
 
-/* Checks whether the processes of orphan i have exited. If so, scans the node again, unblocks the devices that no other
- * orphan works on, and returns true. */
+/* Checks whether processes of orphan i have exited. If any has, scans the node again, unblocks the devices that no
+ * other orphan works on, and returns true. */
 static bool handle_exits(Manager *m, size_t i) {
         Orphans *o = &m->jobs.orphans;
         size_t n_held = job_lock_split(&o->locks[i]);

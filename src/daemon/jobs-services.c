@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The services that jobs stop (StopServices=). A service is written to disk before it is stopped, and stays there until
- * systemd was asked to start it again. So a daemon that starts after a crash knows which services to start. */
+/* The services that jobs stop (StopServices=). The name of a service is written to disk before the service is stopped,
+ * and stays there until systemd was asked to start it again. So a daemon that starts after a crash knows which services
+ * to start. */
 
 #include <errno.h>
 

@@ -28,7 +28,8 @@ bool worker_may_continue(void) {
 }
 
 /* Runs in the child. First waits for a byte, which the parent sends when it watches the child. At end of file the
- * parent has died; the child then exits, because a restarted daemon resumes the work. */
+ * parent has died or cannot watch the child, which then exits. If the parent has died, a restarted daemon resumes the
+ * work. */
 _Noreturn static void run(const Worker *w, const Sysfs *inherited, pid_t parent, int report, int go) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
 

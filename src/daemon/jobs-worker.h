@@ -25,8 +25,9 @@ typedef struct Worker {
         const char *process; /* process name of the child */
         const WorkerKind *kind;
         void *userdata;
-        int lock;    /* descriptor of a lock that the child holds until it exits; negative: none */
-        pid_t pid;   /* 0: no child was started, or it has exited */
+        int lock;  /* descriptor of a lock that the child holds until it exits; worker_start() closes it in the parent;
+                      negative: none */
+        pid_t pid; /* 0: no child was started, or it has exited */
         int reports; /* read end of the pipe for reports */
         int go;      /* write end of the pipe for the byte of worker_continue(); -1: closed */
         sd_event_source *io;

@@ -91,7 +91,7 @@ static void note_subjects(Manager *m, const Job *job) {
         note_devices(m, devices, n);
 }
 
-/* Checks a job that had to wait, because a guest may have opened one of its devices meanwhile. Returns 0 or a negative
+/* Checks again a job that had to wait: meanwhile a guest may have opened one of its devices. Returns 0 or a negative
  * errno. */
 static int check_waited(Manager *m, Job *job) {
         _cleanup_refusal_ Refusal refusal = { 0 };
@@ -147,7 +147,8 @@ static void on_report(Job *job, Step *step, const Report *report) {
                 report_device_failed(job, step, report);
                 break;
         case REPORT_FOUND:
-                /* As the child does: the texts about the step name only what it gives. */
+                /* The child sets only the attributes that the PF offers. Drop the others here too, because the texts
+                 * about the step name its attributes. */
                 if (step->kind == STEP_SUPPORTED_ATTRIBUTES)
                         vf_attributes_keep(&step->vf.attributes, report->found.set);
                 job->kind->found(m, job, step, &report->found);
@@ -177,8 +178,7 @@ static void on_report(Job *job, Step *step, const Report *report) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* Handles a process of the job that is blocked in a write to sysfs. Its devices stay blocked until the write
- * returns. */
+/* Handles a process of the job that was given up. Its devices are blocked until it has returned from the kernel. */
 static void on_given_up(Job *job, const JobStuck *stuck) {
         const char *also = stuck->step ? step_hang(stuck->step) : NULL;
         _cleanup_free_ char *text = job_stuck_describe(stuck);
@@ -198,8 +198,8 @@ static void on_given_up(Job *job, const JobStuck *stuck) {
         note_job(job, JOB_NOTE_CHANGED);
 }
 
-/* Reads the devices of a job again whose process was given up. The devices whose locks the process may hold are marked
- * as stuck, so they are read without their locks. */
+/* Reads the devices of a job again after one of its processes was given up. The devices whose locks the process may
+ * hold are marked as stuck, so manager_refresh() reads nothing of them that takes a device lock. */
 static void refresh_late(Manager *m, const Job *job) {
         _cleanup_free_ PciAddress *devices = NULL;
         size_t n = 0;
@@ -308,7 +308,7 @@ static void on_end(Job *job, JobResult result) {
         note_job(job, JOB_NOTE_CHANGED | JOB_NOTE_ENDED);
         begin_waiting(m);
         /* When a start-services job has failed, do not start the next one now, which would fail again and again. The
-         * next start of the daemon does. */
+         * end of another job does, or the next start of the daemon. */
         m->notes.services_due = m->notes.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
         note_turn(m);
 }

@@ -177,8 +177,8 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         Manager *m = userdata;
         int r = manager_scan(m);
 
-        /* Such a reason names a program that used a device when the daemon started. The program may have ended
-         * since. */
+        /* While `taken` is set, the reason of the allocation names a program that used a device when the daemon
+         * started. The program may have ended since, so let the next check replace the reason. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->status.taken = false;
         manager_forget_modes(m);
@@ -283,8 +283,8 @@ static const ServerCallbacks server_callbacks = {
         .bus_settled = on_bus_settled,
 };
 
-/* Handles SIGTERM. The first one lets running jobs finish. The second one kills them, and the next start of the daemon
- * resumes their work. */
+/* Handles SIGTERM and SIGINT. The first signal lets running jobs finish. The second one kills them, and the next start
+ * of the daemon resumes their work. */
 static int on_stop(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata) {
         Manager *m = userdata;
         const size_t active = job_queue_active(&m->jobs);

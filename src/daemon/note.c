@@ -66,7 +66,7 @@ void note_device(Manager *m, PciAddress device) {
         note_devices(m, &device, 1);
 }
 
-/* Also notes the PF of each VF here: if the VF is gone, the inventory no longer tells its PF. */
+/* If a VF is gone, notes its PF too, because the inventory no longer tells settle which PF it had. */
 void note_devices_of(Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -248,7 +248,7 @@ void note_promise(Manager *m, const Allocation *a, const Refusal *why) {
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands) {
         _cleanup_free_ char *text = refusal_text(why);
 
-        /* An earlier daemon has recorded the same reason. */
+        /* The same reason was recorded already, perhaps by an earlier daemon. */
         if (streq_ptr(a->reason, why->message) || streq_ptr(a->reason, text))
                 return;
         for (size_t i = 0; why->verdict == VERDICT_MISSING && i < a->n_devices; i++)

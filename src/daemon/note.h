@@ -2,7 +2,8 @@
 #pragma once
 
 /* Notes: what has changed in this turn of the event loop. Operations, jobs and watches note changes, and settle.h tells
- * the journal and clients about them. A note only sets a mark, and has manager_settle() run at the end of the turn. */
+ * the journal and clients about them. A note only stores what has changed, and, except note_facts(), has
+ * manager_settle() run at the end of the turn. */
 
 #include <systemd/sd-event.h>
 
@@ -46,13 +47,13 @@ typedef struct NotedEvent {
         HistoryEvent kind;
         char *devices; /* addresses, separated by ", " */
         char *message;
-        char *allocation, *tag;         /* both NULL: the devices belong to no allocation */
+        char *allocation, *tag;         /* NULL: no allocation has the devices; tag also: it has no tag */
         char owner[16], generation[24]; /* uid and generation of the allocation */
 } NotedEvent;
 
 typedef struct Notes {
         sd_event_source *settle; /* when enabled, runs manager_settle() before the loop waits again */
-        bool all_devices;        /* all devices may have changed; the list devices is not complete */
+        bool all_devices;        /* all devices may have changed; the array `devices` is not complete */
         PciAddress *devices;     /* devices that may have changed, in any order, with duplicates */
         size_t n_devices;
         bool allocations; /* an allocation has status.is_noted set */
@@ -62,18 +63,18 @@ typedef struct Notes {
         size_t n_events;
         PciAddress *arrived; /* new devices for the next round (settle.h) */
         size_t n_arrived;
-        PciAddress *unread; /* PFs on which VFs were created at startup, which were not read yet */
+        PciAddress *unread; /* PFs whose VFs a job of startup has changed, and that were not read since */
         size_t n_unread;
         PciAddress *unchecked; /* devices whose health is to be checked */
         size_t n_unchecked;
         bool reloaded;            /* a new configuration was loaded, which the watches must follow */
         bool guests_due;          /* the allocations and devices of the guests must be found again */
-        uint64_t guests_answered; /* last request to libvirt that was answered; 0: none in this turn */
+        uint64_t guests_answered; /* number of the last request to libvirt that was answered; 0: none in this turn */
         bool guests_read;         /* guests were read, so an allocation may be due for release with its domain */
         bool cleaning_due;        /* a guest of Nova may have ended and left its devices */
         bool changes_due;         /* an allocation may have devices whose attach or detach was interrupted */
         bool services_due;        /* a job has ended, so services that it left stopped must be started */
-        bool released;            /* a child of a job or an orphan has exited, so its devices can be read */
+        bool released;            /* a process of a job or an orphan has exited, so its devices can be read */
         bool unmeasured;          /* facts may have changed since the last measurement of the capacity */
         bool promises_unchecked;  /* facts have changed since the last check of promises */
 } Notes;
@@ -83,8 +84,8 @@ void notes_drop_events(Notes *n);
 
 /* Asks for a run of settle, when work may be due or something has changed for which there is no other function. */
 void note_turn(Manager *m);
-/* Notes that the state of the device may have changed. With it, the states of its IOMMU group members, PF and VFs may
- * have. */
+/* Notes that the state of the device may have changed. Settle then also looks for changes of its PF, its VFs and the
+ * members of its IOMMU group. */
 void note_device(Manager *m, PciAddress device);
 void note_devices(Manager *m, const PciAddress *devices, size_t n);
 /* Notes all devices of `a`. `a` need not be in the ledger any more. */
@@ -98,7 +99,7 @@ void note_removed(Manager *m, const Allocation *a);
 /* Notes that facts have changed on which promises depend. The next run of settle checks the promises; does not ask for
  * a run. */
 void note_facts(Manager *m);
-/* Notes a device as new. It waits for the next round of settle.h. */
+/* Notes a device as new. The next round of settle.h handles it. */
 void note_arrived(Manager *m, PciAddress device);
 
 /* Notes that the health of the device must be checked. */
@@ -111,7 +112,8 @@ typedef enum JobNote {
 } JobNote;
 void note_job(Job *job, JobNote what);
 
-/* Returns true when the device is new in the current round of settle.h. At startup all devices are new. */
+/* Returns true when the device is new in the current round of settle.h, or between two rounds, was new in the last one.
+ * At startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
 /* Returns true when a device of `a` is new, and its round has not ended. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
@@ -121,10 +123,11 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
         _printf_(5, 6);
 /* Notes one event for all devices of `a`. why: the reason, for HISTORY_FAILED. */
 void note_allocation_event(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
-/* Notes the failure of a job, for the devices of its allocation, or if it has none, for Job.devices. */
+/* Notes the failure of a job for Job.devices; if there are none, for the allocation of the job, if it has one. */
 void note_failure(Manager *m, const Job *job);
-/* Notes that the work on `a` cannot be resumed. stands: `a` stays ready. Call it before the state of `a` changes. */
+/* Notes that the work on `a` cannot be resumed, unless a->reason says so already. stands: `a` stays or becomes ready,
+ * so its failure is not noted. Call it before a->reason changes. */
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
-/* Notes that the node cannot keep its promise to `a`. why NULL: notes that it can again. Call it before a->reason
- * changes. */
+/* Notes that the node cannot keep its promise to `a`. why NULL: notes that it can again. Does nothing if a device is
+ * missing or was replaced, which other events tell. */
 void note_promise(Manager *m, const Allocation *a, const Refusal *why);

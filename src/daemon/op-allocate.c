@@ -40,10 +40,9 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
 }
 
 /*
- * Reads the facts again on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
- * refused, so the facts are read for which it may have been refused: the drivers, the devices that the host needs, the
- * vGPUs, and the PFs without a network interface. Returns 1 when a fact has changed, 0 when none has, or a negative
- * errno.
+ * Reads again the facts on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
+ * refused, so the facts are read that may have caused the refusal: the drivers, the devices that the host needs, the
+ * vGPUs, and the PFs that could not set GUIDs. Returns 1 when a fact has changed, 0 when none has, or a negative errno.
  */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;
@@ -77,8 +76,8 @@ static Verdict make_plan(const Manager *m, const Search *s, const Ledger *ledger
                             : plan_make(&view, s->request, ret, ret_refusal);
 }
 
-/* Makes a plan from the known facts, and then reads the facts on which it depends again. Repeats both if the facts have
- * changed, at most PLAN_ATTEMPTS_MAX times. */
+/* Makes a plan from the known facts, and then reads again the facts on which the plan depends. Repeats both if the
+ * facts have changed, at most PLAN_ATTEMPTS_MAX times. */
 static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         for (int i = 0; i < PLAN_ATTEMPTS_MAX; i++) {
                 _cleanup_refusal_ Refusal why = { 0 };
@@ -118,9 +117,9 @@ static bool fits_beside_guests(const Manager *m, const Search *s, Allocation *co
 /*
  * Finds guests that libvirt does not know, for example in a container, by the devices that they have open: QEMU
  * allocates the memory of a guest before it opens the devices. Each guest that is found costs a scan of /proc/PID/fd of
- * all processes. So the search is made only when the outcome of the request depends on it, and takes at most
- * HOLDER_LOOK_USEC. Allocations that were not searched in this time count as without a guest.
- * manager_mark_all_running() undoes the marks.
+ * all processes. So the search is made only when the outcome of the request depends on it, and no scan begins after
+ * HOLDER_LOOK_USEC. Allocations whose guest was not found by then count as without a guest. Returns true when it has
+ * marked an allocation as running; manager_mark_all_running() undoes the marks.
  */
 static bool find_unknown_guests(Manager *m, const Search *s) {
         _cleanup_free_ Allocation **idle = calloc(m->host.ledger->n_allocations + 1, sizeof(*idle));

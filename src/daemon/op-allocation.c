@@ -79,8 +79,8 @@ int manager_set_state(Manager *m, Allocation *a, AllocationState state, const ch
         return r;
 }
 
-/* Marks a as failed, because a change of it was refused although the file may have that change. Only a release, which
- * removes the file, is possible then. */
+/* Marks `a` as failed, because a change of `a` was refused although the file may have that change. Only a release,
+ * which removes the file, is possible then. */
 static void set_uncertain(Manager *m, Allocation *a) {
         ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
         a->hold = 0;
@@ -121,8 +121,8 @@ Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Re
                 return v;
         }
         r = store_save(m->store, *b);
-        /* The file may have the new or the old allocation. Keep the one with more devices in memory, so that none of
-         * them is allocated again. */
+        /* The file may have the new or the old allocation. Unless the old one has more devices, keep the new one in
+         * memory, so that none of the devices is allocated again. */
         if (r < 0 &&
             (!store_may_have(m->store, *b) || store_save(m->store, a) >= 0 || (*b)->n_devices < a->n_devices)) {
                 (void) ledger_remove(m->host.ledger, a->name);
@@ -365,7 +365,7 @@ static Verdict accept_replacements(Manager *m, Allocation *a, uint32_t *ret_job,
         v = manager_replace_allocation(m, a, &b, ret);
         if (v != VERDICT_NONE)
                 return v;
-        /* b is the former allocation now, and still has the identities of the old cards. */
+        /* `b` is the former allocation now, and still has the identities of the old cards. */
         record(m, &view, b);
         v = manager_start_prepare(m, accepted, true, ret_job, ret);
         if (v != VERDICT_NONE) {

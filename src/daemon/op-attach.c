@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Attach gives an allocation further devices. Before the job begins they become part of the allocation, in the phase
- * attaching. They are removed from it when the job fails, and detached after a crash. Detach takes a device from an
- * allocation. Before the job begins, the phase of the device becomes detaching, on disk too, so that a start after a
- * crash repeats the detach.
+ * attaching. They are removed from it when the job fails and its changes are undone, and detached after a crash. Detach
+ * takes a device from an allocation. Before the job begins, the phase of the device becomes detaching, on disk too, so
+ * that a start after a crash repeats the detach.
  */
 
 #include <errno.h>
@@ -71,7 +71,7 @@ static Verdict make_hostdevs(const Manager *m, const Allocation *a, Hostdevs *re
         return v;
 }
 
-/* Removes the devices that are being attached or detached from `a`, in the ledger and on disk. Returns the new
+/* Removes from `a`, in the ledger and on disk, the devices that are being attached or detached. Returns the new
  * allocation, which replaces `a`; `a` is freed. NULL on a failure, which leaves `a` as it is. */
 static Allocation *drop_changing(Manager *m, Allocation *a) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_settled_part(a),
@@ -109,7 +109,7 @@ static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Ref
         return VERDICT_NONE;
 }
 
-/* Returns a copy of a to which the devices of part are added. NULL when out of memory. */
+/* Returns a copy of `a` to which the devices of part are moved, in the phase attaching. NULL when out of memory. */
 static Allocation *extend(const Allocation *a, Allocation *part) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
 
@@ -118,7 +118,7 @@ static Allocation *extend(const Allocation *a, Allocation *part) {
         return b && allocation_take_devices(b, part) >= 0 ? TAKE_PTR(b) : NULL;
 }
 
-/* Refuses when not all devices of b have a place in the guest at its next start. */
+/* Refuses when not all devices of `b` have a place in the guest at its next start. */
 static Verdict check_layout(const Manager *m, const Allocation *b, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *whole = allocation_with_all(b);
 
@@ -207,8 +207,8 @@ static Verdict attach_check(Manager *m, const Job *job, Refusal *ret) {
         return part ? manager_check_use_again(m, part, USE_ALLOCATE, ret) : refuse_no_memory(ret);
 }
 
-/* Stores the place that the device got in the guest; attach_ended() writes it to disk. Without a guest, it is the place
- * in the domain's definition. */
+/* Stores the place that the device got in the running guest; settle() writes it to disk. Without a running guest, the
+ * place is that in the domain's definition, and is not stored. */
 static void attach_placed(Manager *m, const Job *job, const Step *step, const char *place) {
         const Allocation *a = ledger_find(m->host.ledger, job->subject);
 
@@ -224,9 +224,9 @@ static bool has_coherent(const Allocation *a, const Allocation *part) {
         return false;
 }
 
-/* Adds to the job's message what the guest lacks for the new devices. iommufd: a guest uses it or not from its start
- * on, whatever the new device needs. Memory of GPUs: the firmware of a guest tells the NUMA nodes for it at the start,
- * so an attached GPU has none. */
+/* Sets the message of the job to what the guest lacks for the new devices. A running guest uses iommufd for all its
+ * devices or for none, whatever the new device needs. Its firmware has told it the NUMA nodes for the memory of GPUs at
+ * the start, so the memory of an attached GPU has none. */
 static void tell_lacks(const Manager *m, Job *job, const Allocation *a, const Allocation *part) {
         IommufdFacts facts = iommufd_facts(m->host.inventory, m->host.config, a);
         _cleanup_free_ char *text = NULL;
@@ -467,7 +467,8 @@ void manager_continue_changes(Manager *m) {
 
                 if (!allocation_is_changing(a) || a->status.halted)
                         continue;
-                /* Leave an allocation for later while a process of an earlier daemon may still work on its devices. */
+                /* Leave an allocation for later while a job, an orphan or a round of settle.h may still work on its
+                 * devices. */
                 if (later || a->state == ALLOCATION_PREPARING || manager_is_arriving(m, a) ||
                     manager_check_blocked(m, a, true, NULL) != VERDICT_NONE || job_queue_has(&m->jobs, a->name) ||
                     job_queue_check_room(&m->jobs, NULL) != VERDICT_NONE)

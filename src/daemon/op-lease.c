@@ -25,7 +25,7 @@ void manager_lease(Allocation *a, uint32_t seconds) {
         get_boot(a->lease_boot);
 }
 
-/* Starts a lease from before a boot again, with its full length. */
+/* If the lease began before the boot, starts it again with its full length. */
 static void begin_again(Manager *m, Allocation *a) {
         char boot[SD_ID128_STRING_MAX];
 
@@ -77,7 +77,8 @@ void manager_follow_leases(Manager *m) {
                 log_warning_errno(r, "Leases do not end before the next one is made, ignoring: %m");
 }
 
-/* Refuses unless changes are possible now and `a` is a lease of this generation. */
+/* Refuses unless changes are possible now, and `a` exists and has this generation. The caller checks whether `a` is a
+ * lease. */
 static Verdict check_lease(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret) {
         Verdict v = manager_check_may_change(m, ret);
 

@@ -74,7 +74,7 @@ static bool activates(const Job *job) {
 }
 
 /* Sets in the status of `a` whether its partition is active after the job. lacking: the step that failed with error, so
- * that the partition is not active; NULL: no such step. */
+ * that the job did not activate the partition; NULL: no such step. */
 static void note_partition(Allocation *a, const Job *job, const Step *lacking, int error) {
         if (!lacking) {
                 if (activates(job))
@@ -93,7 +93,7 @@ static void note_partition(Allocation *a, const Job *job, const Step *lacking, i
 }
 
 /* Handles the end of the job, after which the devices must be bound. `a` becomes ready, also if the job went without
- * the step lacking (NULL: none). */
+ * the step `lacking` (NULL: none). */
 static JobResult prepare_ended(Manager *m, Job *job, Allocation *a, JobResult result, const Step *lacking) {
         if (!allocation_is_bound(a, m->host.inventory)) {
                 if (result == JOB_DONE)

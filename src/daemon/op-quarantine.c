@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Quarantine. A device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
- * it. */
+ * it. A device that a guest of Nova has used stays in quarantine until the daemon has cleaned it. */
 
 #include "facts.h"
 #include "operations.h"
@@ -22,7 +22,7 @@ static const JobKind clear_kind = {
 };
 
 /* Puts the device in quarantine in memory, even if the write to disk fails. Returns 0, or a negative errno when it is
- * not on disk. */
+ * not on disk or not in memory. */
 static int quarantine(Manager *m, const Allocation *a, const AllocationDevice *d, const char *evidence) {
         _cleanup_(cleanup_allocation_free) Allocation *rest = allocation_reduce(a, d, evidence);
         PciAddress address = d->address;
@@ -160,8 +160,8 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job) {
         return v == VERDICT_NONE;
 }
 
-/* Makes the quarantine entry of a device that a guest of Nova has used. The entry names the pool, because no allocation
- * does. */
+/* Makes the quarantine entry of a device that a guest of Nova has used. The entry has the name of the pool, because no
+ * allocation has had the device. */
 static Allocation *make_used(const Manager *m, const PciDevice *dev, const char *message) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         HostView view = host_state_view(&m->host);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Release: starts the job that returns the devices of an allocation to the host. The allocation is removed when it
- * ends. */
+/* Release: starts the job that returns the devices of an allocation to the host. The allocation is removed when the job
+ * has succeeded. */
 
 #include <inttypes.h>
 
@@ -61,7 +61,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
                 (void) manager_set_state(m, a, before, a->reason);
                 return v;
         }
-        /* If the release fails, an interrupted allocation is failed: its work is not resumed. */
+        /* If the release fails, an interrupted allocation becomes failed: its work is not resumed. */
         job_queue_find(&m->jobs, *ret_job)->before = is_interrupted(before) ? ALLOCATION_FAILED : before;
         note_allocation(m, a);
         return VERDICT_NONE;
@@ -77,8 +77,8 @@ Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t
         return VERDICT_NONE;
 }
 
-/* Refuses while an orphan works on a device of an interrupted allocation. (Such an allocation has no job that would
- * refuse.) */
+/* Refuses while an orphan works on a device of an interrupted allocation, which has no job for whose end the caller
+ * could wait. */
 static Verdict check_orphaned(const Manager *m, const Allocation *a, Refusal *ret) {
         return is_interrupted(a->state) ? manager_check_blocked(m, a, true, ret) : VERDICT_NONE;
 }

@@ -74,8 +74,8 @@ AfterRelease manager_after_release(const HostState *host, const Allocation *a) {
         return allocation_left_pools(host->policy, a) ? AFTER_RELEASE_RESTORE : host->config->after_release;
 }
 
-/* Returns true when the new policy asks for VFs on the device, or for its binding at startup, and the old one did
- * not. */
+/* Returns true when the new policy asks for VFs on the device, and the old one for none or another number; or when the
+ * new policy asks for its binding at startup, and the old one did not. */
 static bool wants_start(const Policy *now, const Policy *before, const PciDevice *dev) {
         const Pool *pool = policy_offers(now, dev) ? policy_pool(now, dev) : NULL;
         const Pool *old = policy_offers(before, dev) ? policy_pool(before, dev) : NULL;

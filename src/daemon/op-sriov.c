@@ -29,8 +29,8 @@ static const JobStuck *find_stuck_change(const Job *job) {
         return NULL;
 }
 
-/* Refuses while a change of VFs hangs, on any PF. It holds the kernel's lock for adding and removing VFs, on which
- * another change would block. */
+/* Refuses while a change of the VFs of any PF hangs. Such a change holds the kernel's lock for adding and removing VFs,
+ * on which another change would block. */
 static Verdict check_stuck_change(const Manager *m, const PciDevice *pf, Refusal *ret) {
         const char *orphan = orphans_find_at_vfs(&m->jobs.orphans);
 
@@ -223,7 +223,8 @@ static void record_done(Manager *m, const Job *job, PciAddress pf) {
                 note_event(m, HISTORY_VFS_CREATED, pf, NULL, "Created VFs on %s.", address);
 }
 
-/* Notes the VFs as new. Their uevents came while the job ran, and were not handled. */
+/* Notes the VFs as new, also those that a uevent has shown while the job ran: until now their PF was blocked, so they
+ * could not be bound. */
 static void queue_vfs(Manager *m, PciAddress address) {
         const PciDevice *pf = inventory_find(m->host.inventory, address);
 
@@ -231,8 +232,8 @@ static void queue_vfs(Manager *m, PciAddress address) {
                 note_arrived(m, pf->vfs[i]);
 }
 
-/* Handles attributes that could not be set on a new VF. The VF is kept. An allocation of the VF sets its attributes
- * again, and fails if that is impossible. */
+/* Handles attributes that could not be set on a VF without an allocation. The VF is kept. An allocation of the VF sets
+ * its attributes again, and fails if that is impossible. */
 static void on_attributes_failed(Manager *m, Job *job, const Step *step, const char *message) {
         const LogFields fields = { .id = MESSAGE_NOT_PREPARED, .device = PCI_ADDRESS_STR(step->device) };
 
@@ -249,8 +250,8 @@ static bool changes_number(const Job *job) {
         return false;
 }
 
-/* Adds to the message of the job that the host has lost the RDMA device of the bond. An admin allowed that by naming
- * the PF in the pool. */
+/* Sets a message of the job: the host has lost the RDMA device of the bond. An admin allowed that by naming the PF in
+ * the pool. */
 static void tell_lost_lag(const Manager *m, Job *job) {
         const PciDevice *pf = inventory_find(m->host.inventory, job->devices[0]);
         _cleanup_free_ char *text = NULL;

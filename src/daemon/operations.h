@@ -7,8 +7,8 @@
 #include "state.h"
 
 /* op-allocate.c */
-/* Allocates. *ret_job: the job that prepares the allocation; 0 when the same request was made before
- * (request_is_again()) and no job works on its allocation now. */
+/* Allocates. *ret_job: the job that prepares the allocation; 0 for a lease, which has no job, or when the same request
+ * was made before (request_is_again()) and no job works on its allocation now. */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /* Makes a plan from facts that were just read. Skips devices in use while other devices are free; if there are none,
@@ -18,28 +18,29 @@ Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *
                           Refusal *ret_refusal);
 
 /* op-prepare.c */
-/* Refuses with VERDICT_NO_VFIO_DRIVER when the VFIO driver of a device of `a` is not registered with the kernel. */
+/* Refuses with VERDICT_NO_VFIO_DRIVER when the driver that a device of `a` is to be bound to (allocation_driver()) is
+ * known not to be registered with the kernel. */
 Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusal *ret);
-/* Starts the job that prepares `a`. Its steps depend on the present drivers of the devices. again: `a` was prepared
- * before, so a guest may have its devices (steps_activate()). */
+/* Starts the job that prepares `a`. Its steps depend on the present drivers of the devices. again: `a` may have been
+ * prepared before, so a guest may have its devices (steps_activate()). */
 Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint32_t *ret_job, Refusal *ret);
 
 /* op-release.c */
-/* Refuses unless a has this generation, has no job, no domain runs with it, and no orphan blocks its devices. a: the
- * allocation called name; NULL: there is none. */
+/* Refuses as manager_check_state(), and when a domain is known to run with `a`. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* Refuses unless a exists and has this generation. a: the allocation called name; NULL: there is none. */
+/* Refuses unless `a` exists and has this generation. a: the allocation called name; NULL: there is none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* As manager_check_tenancy(), but a domain may run with `a`. */
+/* Refuses when changes are not possible now, or when `a` does not exist, has another generation, is neither ready nor
+ * failed, or has a job. a: the allocation called name; NULL: there is none. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
-/* Refuses when all devices of a are stuck, or when a device is blocked that is not stuck. A release puts stuck devices
- * in quarantine, and so returns only the others. */
+/* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
+ * release can put the stuck devices in quarantine, and return the others. */
 Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret);
 /* Removes the steps for devices in quarantine: the devices are stuck, or an earlier attempt failed with them. */
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
-/* Releases an allocation. *ret_job: the job that does it, which may run already; 0 when the allocation was released
- * before. */
+/* Releases an allocation. *ret_job: the job that does it, which may run already; 0 when the allocation was a lease, or
+ * was released before. */
 Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Starts the release of `a`, which is ready, failed, or interrupted while an orphan works on its devices. The caller
  * has checked that no domain is known to run with it. */
@@ -48,22 +49,23 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* op-quarantine.c */
-/* Puts the device in quarantine. For JobKind.device_failed of jobs that release an allocation. */
+/* Puts the device in quarantine. For JobKind.device_failed of releases and detaches. */
 void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
-/* Puts each device of a whose pool has OneTimeUse=yes in quarantine. Returns 0, or a negative errno when an entry could
- * not be written to disk. */
+/* Puts in quarantine each device of `a` that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
+ * negative errno when an entry could not be written to disk. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
 /* Puts each stuck device of `a` in quarantine. Returns as manager_quarantine_used(). */
 int manager_quarantine_stuck(Manager *m, const Allocation *a);
-/* Starts the job that ends the quarantine of a device at an admin's request: the device returns to the host, and can be
- * allocated again. */
+/* Starts the job that ends the quarantine of a device, which can be allocated again then. An admin asks for it, or
+ * manager_clean_used() does. */
 Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_job, Refusal *ret);
 /* Records that a guest of Nova uses the device, or may have used it. message: a sentence about that. Puts the device in
  * quarantine, on disk too, so that it is cleaned after the guest even if the daemon does not run when the guest
  * ends. */
 void manager_note_used(Manager *m, PciAddress device, const char *message);
-/* Starts the job that resets, checks and cleans a device that a guest of Nova has left. Returns false when that is not
- * possible now, for example because the device is still open; the caller tries again later. */
+/* Starts the job that resets, checks and cleans a device that a guest of Nova has left. Returns false when that was
+ * refused, for example because the device is still open; the caller tries again later. Returns true when a job was
+ * started, or no try is due: the device needs no cleaning, a guest has it, or changes are not possible. */
 bool manager_clean_used(Manager *m, PciAddress device);
 /* Resumes a manager_clear_quarantine() that was interrupted. Returns true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
@@ -74,14 +76,14 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* op-lease.c */
-/* Makes `a`, which is not in the ledger yet, a lease that ends this many seconds from now. */
+/* Sets the members of `a` that make it a lease, which ends this many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
 /* Removes the leases that are over, and sets a timer for the next one. Call it at the start, and when a lease was made
  * or changed. */
 void manager_follow_leases(Manager *m);
 
-/* Ends the lease of an allocation, and starts the job that prepares the allocation. *ret_job: as in
- * manager_allocate(). */
+/* Ends the lease of an allocation, and starts the job that prepares the allocation. *ret_job: the job, which may run
+ * already; 0 when the allocation is ready. */
 Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Renews a lease: it ends this many seconds from now. */
 Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
@@ -98,8 +100,8 @@ Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const 
 void manager_continue_changes(Manager *m);
 
 /* op-sriov.c */
-/* Starts a job that sets attributes of the PF's VFs, as after a crash: of VFs that are neither bound nor allocated, and
- * lack attributes that their pool sets. Returns true when a job was started. */
+/* Starts a job that sets attributes of existing VFs of the PF, which may lack them after a crash: of the VFs that have
+ * no driver, and are neither allocated nor in quarantine. Returns true when a job was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
 /* Reads the VFs of these PFs, and the drivers of the VFs. No job may work on the PFs. Returns 0 or a negative errno. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
@@ -137,15 +139,15 @@ Allocation *manager_find_subject(const Manager *m, const Job *job);
  * its state in memory and on disk; or becomes failed, because the disk may have the new state. */
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /* Replaces `a` by *b, which has the same name, in the ledger and on disk. On success *b becomes `a`, which the caller
- * frees. On a refusal both are unchanged; but if b has more devices and the file may be that of b, b replaces `a`
- * nevertheless. */
+ * frees. On a refusal both are unchanged, with one exception: if the file may be that of *b, `a` cannot be written
+ * again, and *b does not have fewer devices, then *b replaces `a` nevertheless. */
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
 /* Removes `a` from the ledger and from disk, and frees it. If the file cannot be removed, `a` stays, in the state
  * failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict refuse_storage(Refusal *ret, int error);
-/* Refuses unless all devices of a are present, are the cards that were allocated, are not in use, and are not needed by
- * the host. */
+/* Refuses unless all devices of `a` are present, are the cards that were allocated, are not in use, and are not needed
+ * by the host. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
 /* Refuses when the allocation called name is ready and has no running guest, but no guest could run with it as
  * promised. Reads the hugepages again, because the kernel has no notification of their changes. Pointers into the
@@ -154,11 +156,12 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* op-allocation.c: shared memory */
 /* Checks the files of the shared memory regions in the request. VERDICT_SHARED_MEMORY_TAKEN: there is a file for a
- * region that no allocation has. VERDICT_WRONG_STATE: there is no file for a region that an allocation has. */
+ * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: there is no file for a region
+ * that a ready allocation has. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
-/* Returns true when the files of all shared memory regions of a exist. They do not survive a boot. */
+/* Returns true when the files of all shared memory regions of `a` exist. They do not survive a boot. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
-/* Records in the ledger for each region of `a` whether its file was removed while `a` is ready. */
+/* Records in the ledger for each region of `a` whether its file was removed. Call it while `a` is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);
 /* Watches dev/shm below the root. The removal of a region's file has the promises checked. */
 void manager_follow_regions(Manager *m);

@@ -38,8 +38,8 @@ static bool is_repeated(const Manager *m, const Allocation *a) {
                allocation_is_bound(a, m->host.inventory) && manager_has_regions(m, a);
 }
 
-/* Returns true when a process of an earlier daemon still works on a device of the allocation, which cannot be resumed
- * then. */
+/* Returns true when an orphan still works on a device of `a`, so that `a` cannot be resumed. Then stores this as the
+ * reason of `a`. */
 static bool has_to_wait(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal refusal = { 0 };
 
@@ -59,8 +59,8 @@ static bool can_pass(Verdict v) {
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
 }
 
-/* Returns true when a device of `a` is in quarantine: a release that was not begun has put a stuck device there. No
- * guest may get it. */
+/* Returns true when a device of `a` is in quarantine, although `a` is not being released: an attempt to release `a` or
+ * to detach the device has put it there. No guest may get it, so `a` becomes failed. */
 static bool has_quarantined(Manager *m, Allocation *a) {
         const AllocationDevice *d = ledger_find_quarantined_of(m->host.ledger, a);
         _cleanup_free_ char *text = NULL;
@@ -314,7 +314,7 @@ static bool begin_binding(Manager *m, const char *subject, uint32_t *ret_job) {
         const PciDevice *dev = queued_device(m, subject);
         _cleanup_refusal_ Refusal refusal = { 0 };
 
-        /* The device was bound meanwhile, by the job of another member of its IOMMU group. */
+        /* The device was removed meanwhile, or was bound by the job of another member of its IOMMU group. */
         if (!dev || !manager_wants_binding(&m->host, dev))
                 return false;
         (void) pci_address_append(&m->settle.tried, &m->settle.n_tried, dev->address);

@@ -63,7 +63,7 @@ static void settle_promises(Manager *m) {
 }
 
 /* Tells systemd that the daemon is ready. By now the daemon owns its bus name, so that clients which systemd starts
- * next can call it. */
+ * next can call it; or it has given up waiting for the name. */
 static void tell_ready(Manager *m) {
         (void) sd_notifyf(false, "READY=1\nSTATUS=%zu device%s, %zu allocation%s%s", m->host.inventory->n_devices,
                           PLURAL(m->host.inventory->n_devices), m->host.ledger->n_allocations,

@@ -46,7 +46,8 @@ void told_done(Told *t);
  * Does the work of one turn, in this order: work that had to wait; work that no caller has asked for (starts services
  * that a job left stopped, releases allocations whose domain has ended, cleans devices that guests of Nova have left,
  * runs the phases for new devices); checks promises; tells the journal and clients what has changed; after the last
- * phase of startup, announces the daemon. Ends the event loop when the daemon is stopping and no job runs.
+ * phase of startup, announces the daemon. Ends the event loop when the daemon is stopping and no job runs, except stuck
+ * ones.
  */
 void manager_settle(Manager *m);
 
@@ -55,7 +56,7 @@ void manager_settle(Manager *m);
 /* settle.c: compares `a` with the known facts if it is ready. Sets its reason to why no guest can run with it, or to
  * NULL. */
 void settle_promise(Manager *m, Allocation *a);
-/* settle-start.c: queues the allocations whose resumption was refused for a cause that has passed. */
+/* settle-start.c: has the next round resume allocations whose resumption was refused for a cause that has passed. */
 void settle_retry_resumes(Manager *m);
 void settle_continue_start(Manager *m);
 /* Announces the daemon to clients, at the end of the first round. */

@@ -40,7 +40,7 @@ int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n) {
         return r;
 }
 
-/* Returns true when work on the allocation was interrupted. A lease needs no work. */
+/* Returns true when work on the allocation was interrupted or has failed. A lease needs no work. */
 static bool is_interrupted(const Allocation *a) {
         return a->state != ALLOCATION_READY && a->state != ALLOCATION_RESERVED;
 }

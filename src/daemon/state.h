@@ -25,25 +25,26 @@ typedef struct Manager {
         Sysfs *fs;
         const char *modprobe_dir;
         HostState host;
-        Mlx4 options;                           /* facts-mlx4.c: module options and problem of the last write */
+        Mlx4 options;                           /* facts-mlx4.c: the result of the last manager_write_options() */
         ModuleEntry modules[FABRIC_MODULE_MAX]; /* facts-modules.c: what NVIDIA's driver has told about GPUs */
         size_t n_modules;
         Store *store; /* the ledger on disk */
         sd_event *event;
         JobQueue jobs;
         Watches watches;
-        sd_event_source *lease_timer; /* op-lease.c: fires when the next lease ends; NULL: no lease */
+        sd_event_source *lease_timer; /* op-lease.c: fires when the next lease ends; NULL: not set */
         Notes notes;
         Settle settle;
         Told told;
         bool announced; /* startup has ended, and clients see the objects */
         bool ready;     /* systemd was told that the daemon is ready */
-        bool stopping;  /* after SIGTERM: no new jobs, running jobs finish */
+        bool stopping;  /* after SIGTERM or SIGINT: calls that change something are refused, running jobs finish */
 } Manager;
 
 /* state.c */
-/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override would
- * block, perhaps for ever. The caller frees *ret. Returns 0 or -ENOMEM. */
+/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override may
+ * block for ever. Before the first scan, also lists the devices of interrupted allocations. May list a device twice.
+ * The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Returns true when the device is one of manager_busy_devices(), or when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);
@@ -52,6 +53,6 @@ bool orphans_have(const Orphans *o, PciAddress address);
 /* Appends the devices of all orphans. Returns 0 or -ENOMEM. */
 int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n);
 /* Appends the devices on which a process of the job may work: the devices of all its steps, or if the result is known,
- * those on which it is stuck. Adds no address twice, but does not look at the addresses already in the array. Returns 0
- * or -ENOMEM. */
+ * those on which it is stuck. Appends none while the job has no child. May sort the array and remove its duplicates.
+ * Returns 0 or -ENOMEM. */
 int job_busy_devices(const Job *job, PciAddress **devices, size_t *n);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Watches the attributes of allocated VFs. A child reads them on a rescan, and when rtnetlink reports a change of their
- * PF's interface; plan/promise.h compares them with what was promised. Another child then checks whether the VFs still
- * answer.
+ * Watches the attributes of allocated VFs. A child reads them at startup, on a rescan, and when rtnetlink reports a
+ * change of their PF's interface; plan/promise.h compares them with what was promised. Another child then checks
+ * whether the VFs still answer.
  *
  * The attributes from before an allocation, its baseline, are saved in the allocation before anything is written, so
  * that a release can restore them.

@@ -44,8 +44,8 @@ static bool has_partition(const Allocation *a) {
         return a->partition >= 0 && a->state != ALLOCATION_RESERVED && a->state != ALLOCATION_RELEASING;
 }
 
-/* Returns true when an allocation has the partition. An allocation that is being released has it until it is
- * deactivated. */
+/* Returns true when an allocation has the partition. An allocation that is being released has the partition until its
+ * end. */
 static bool is_held(const Ledger *l, unsigned partition) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 if (l->allocations[i]->partition == (int) partition && l->allocations[i]->state != ALLOCATION_RESERVED)
@@ -53,7 +53,7 @@ static bool is_held(const Ledger *l, unsigned partition) {
         return false;
 }
 
-/* Finds out whether a process has the GPUs of each partition in lost open. Runs in the child, so that the event loop
+/* Finds out for each partition in `lost` whether a process has its GPUs open. Runs in the child, so that the event loop
  * need not search /proc. Searches for each allocation by itself, because the search for one may fail. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
@@ -110,8 +110,8 @@ static int run(const Sysfs *fs, void *userdata) {
 _Static_assert(sizeof(FabricAnswer) <= PIPE_BUF, "a report is written atomically");
 
 /* Stores whether the partition of `a` is active. cause: why it is not active; NULL: it is active. idle: no process has
- * its GPUs open. Each report about a lost partition makes settle resume the allocation, whose guest may have ended
- * since the last one. */
+ * its GPUs open. Each report about a lost partition has settle check whether to resume the allocation, because its
+ * guest may have ended since the last report. */
 static void take_partition(Manager *m, Allocation *a, const char *cause, bool idle) {
         bool was_lost = a->status.partition_lost;
 
@@ -194,9 +194,10 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
-/* Returns why no guest must get the GPU, as a clause; NULL: a guest may. The reason is a partition that has the GPU and
- * is active, although no allocation had it before the report or has it now; or although the allocation that has it
- * lacks the GPU. Sets *ret to that partition. */
+/* Returns why no guest must get the GPU, as a clause; NULL: a guest may. The reason is an active partition that has the
+ * GPU: no allocation has the partition, or an allocation has it and no allocation has the GPU. A partition that an
+ * allocation has got or given up since the report is no reason. held: the partitions that allocations had at the
+ * report, as in FabricAnswer. Sets *ret to the partition. */
 static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t held, const PciDevice *gpu,
                               unsigned *ret) {
         unsigned module = policy_has_fabric(m->host.policy, gpu) ? config_module(m->host.config, gpu) : 0;
@@ -218,7 +219,7 @@ static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t 
         return NULL;
 }
 
-/* Marks each GPU as unhealthy for which find_stray() has a reason, so that no guest gets it: two guests could have GPUs
+/* Marks as unhealthy each GPU for which find_stray() has a reason, so that no guest gets it: two guests could have GPUs
  * of one partition. Another program may have activated the partition; a former configuration without Manager= may have
  * left it active; or Module= may have been corrected. */
 static void take_stray(Manager *m, const FabricReport *r, uint64_t held) {

@@ -35,7 +35,7 @@ static void show(Manager *m, PciAddress gpu) {
 typedef struct GpuAnswer {
         uint32_t minor;
         int32_t memory_node; /* NUMA node of the GPU's memory; -1: none */
-        int32_t module;      /* result of nvml_read_module(); -ENODATA: the library was not asked */
+        int32_t module;      /* result of root_read_module(); -ENODATA: the library was not asked */
 } GpuAnswer;
 _Static_assert(sizeof(GpuAnswer) <= PROBE_ANSWER_MAX, "an answer fits into a message of a probe");
 
@@ -138,7 +138,8 @@ static const ProbeKind minors = {
         .ended = on_ended,
 };
 
-/* Returns the entry of the GPU with this instance; adds one if there is none. NULL when out of memory. */
+/* Returns the entry of the GPU with this instance: `known`, which is emptied if it is of another instance, or a new one
+ * if known is NULL. NULL when out of memory. */
 static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         if (known && known->instance == dev->instance)
                 return known;

@@ -77,7 +77,8 @@ static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* Finds the device by the text that guest/domain-facts.h calls source. NULL: there is none. */
+/* Finds the device by a name in Guest.devices: the address of a function, or the UUID of a mediated device. NULL: there
+ * is none. */
 static const PciDevice *find_device(const Inventory *inv, const char *source) {
         PciAddress address;
 

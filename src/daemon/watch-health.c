@@ -12,8 +12,8 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most devices whose users are searched, because no guest of theirs is known; each costs a scan of /proc/PID/fd of
- * all processes. If there are more, all allocated devices count as in use. */
+/* The most devices in use that a check finds among the allocated devices without a known guest; each costs a scan of
+ * /proc/PID/fd of all processes. If more are in use, all these allocated devices count as in use. */
 #define USED_MAX 64U
 
 static bool may_be_checked(const Manager *m, const PciDevice *dev) {
@@ -162,7 +162,7 @@ static int gather(Manager *m, PciAddress **devices, size_t *n) {
         return 0;
 }
 
-/* Returns an element that is not in use. NULL while a probe runs, or when the children of all probes hang. */
+/* Returns an element without a probe. NULL while a probe asks, or when the children of all probes hang. */
 static Checkup *find_free(Manager *m) {
         Checkup *unused = NULL;
 

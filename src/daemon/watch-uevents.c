@@ -24,7 +24,7 @@
 typedef struct Event {
         PciAddress address;
         bool removed; /* there was a remove event, so a device that is now at the address is new */
-        bool bound;   /* the last event was bind, so the driver's probe has finished */
+        bool bound;   /* the last event, not counting changes, was bind, so the driver's probe has finished */
         bool unbound; /* the last event was unbind */
         bool changed; /* all events were changes or unbinds, so the device has the driver that was read last, or none */
 } Event;
@@ -134,7 +134,7 @@ static int on_event(sd_event_source *source, int fd, uint32_t revents, void *use
 typedef struct ReadList {
         PciAddress *fresh; /* new devices, to be scanned */
         size_t n_fresh;
-        PciAddress *bound; /* devices whose driver has finished its probe, including new devices, and GPUs with types of
+        PciAddress *bound; /* known or new devices whose driver has finished its probe, and GPUs that may have types of
                               mediated devices */
         size_t n_bound;
         PciAddress *other; /* known devices whose driver may have changed and may still be in its probe */
@@ -148,11 +148,11 @@ static void read_list_done(ReadList *l) {
 }
 
 /*
- * Returns true when the types and the mediated devices of a GPU must be read: its driver may have registered types, as
- * NVIDIA's driver does when nvidia-vgpud runs, for which the kernel sends a change event of the GPU; or an event of a
- * mediated device counts as a change of its GPU. They are only read where vGPUs are offered or allocated. Those of a VF
- * are left to the next request: an unbind is a change too, after which the next driver of the VF may hold the device
- * lock.
+ * Returns true when the types and the mediated devices of a GPU must be read, because there was a change event of the
+ * GPU. The kernel sends one when the driver registers types, as NVIDIA's driver does when nvidia-vgpud runs; and an
+ * event of a mediated device counts as a change of its GPU. The types and the mediated devices are only read where
+ * vGPUs are offered or allocated. Those of a VF are left to the next request: an unbind is a change too, after which
+ * the next driver of the VF may hold the device lock.
  */
 static bool may_have_types(const Manager *m, const Event *e) {
         const PciDevice *gpu = e->changed ? inventory_find(m->host.inventory, e->address) : NULL;
@@ -204,8 +204,9 @@ static int read_devices(Manager *m, const Event *events, size_t n) {
         return refresh_devices(m, l.other, l.n_other, true);
 }
 
-/* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. An
- * unbind is no sign of that: when it is handled late, the GPU may be bound again already. */
+/* Has GPUs probed again, because even the same driver may have given a GPU another minor, or may have lost the GPU. A
+ * bind or an unbind is no reason to suspect a loss: when an unbind is handled late, the GPU may be bound again already.
+ */
 static void probe_gpus(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++)
                 manager_doubt_gpu(m, events[i].address, !events[i].bound && !events[i].unbound);
@@ -222,7 +223,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* Notes the PFs as new that were bound to a driver just now, because only now can their VFs be created. */
+/* Notes as new the PFs that were bound to a driver just now, because only now can their VFs be created. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the daemon watches: uevents, guests, and facts that only a child may read, because a driver or a device may take
- * minutes to answer. A watch writes what has changed to the host state, and notes it. */
+/* What the daemon watches: uevents, guests, endpoints, and facts that only a child may read, because a driver or a
+ * device may take minutes to answer. A watch writes what has changed to the host state, and notes it. */
 
 #include <systemd/sd-event.h>
 
@@ -19,8 +19,8 @@ typedef struct Manager Manager;
 typedef struct Job Job;
 typedef struct UeventQueue UeventQueue;
 
-/* The most health probes at a time. If the children of all of them hang, no probe is started until one of them has
- * exited. */
+/* The most health probes whose child runs. One of them asks at a time; the others were given up, and their child hangs.
+ * If all children hang, no probe is started until one of them has exited. */
 #define CHECKUPS_MAX 8U
 
 /* One health probe. */
@@ -82,7 +82,8 @@ void manager_open_uevents(Manager *m);
 UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Has the event loop handle uevents, first those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* Handles the uevents of devices that were kept until a job on the devices ended. */
+/* Has the event loop handle the uevents that were kept while a job worked on their devices. Call it when a job has
+ * ended. */
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
@@ -93,21 +94,22 @@ void manager_follow_guests(Manager *m);
 void manager_find_guests(Manager *m);
 /* Has libvirt list the running guests again. */
 void manager_ask_guests(Manager *m);
-/* Call it when the daemon is ready. From then on a libvirt that does not answer in time is reported. */
+/* Call it when the daemon is announced. From then on a libvirt that does not answer in time is reported. */
 void manager_expect_guests(Manager *m);
 
 /* watch-health.c */
-/* Checks the health of all devices that are not in use and have no host driver. */
+/* Checks the health of the devices that a pool offers and that are neither in use nor bound to a host driver, of
+ * devices that were found unhealthy, and of allocated VFs. */
 void manager_check_health(Manager *m, HealthTrigger why);
-/* Checks the health of these devices, except devices that are in use or have a host driver. */
+/* Checks the health of these devices, except those that manager_check_health() would not check. */
 void manager_check_health_of(Manager *m, const PciAddress *devices, size_t n);
-/* Checks the allocated VFs of the PF, also those that guests have. pf NULL: of all PFs. */
+/* Checks the health of the allocated VFs of the PF, also of those that guests have. pf NULL: of all PFs. */
 void manager_check_vfs_of(Manager *m, const PciAddress *pf);
 
 /* watch-attributes.c */
 /* Has a child read the attributes of allocated VFs again, if the daemon is announced. */
 void manager_make_attributes_due(Manager *m);
-/* Reads the VFs that were skipped because of a job. Call it when a job has ended. */
+/* Has the attributes read again if VFs were skipped because a job worked on them. Call it when a job has ended. */
 void manager_attributes_job_gone(Manager *m);
 /* Has the attributes read again whenever rtnetlink reports a change of a PF with allocated VFs. */
 void manager_follow_links(Manager *m);
