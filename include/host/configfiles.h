@@ -34,8 +34,8 @@ int config_files_load(const char *root, const char *file, bool owned, Config **r
 void config_log_problems(const Config *c);
 
 /*
- * Reads one configuration file below fs (NULL: below the root of the process). Returns 1 and the text, which is empty
- * for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
+ * Reads one configuration file below fs. fs NULL: path is a path of this process. Returns 1 and the text, which is
+ * empty for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
  * -ENOENT for a dangling link. The caller frees *ret.
  */
 int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_size);

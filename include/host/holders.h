@@ -67,8 +67,8 @@ int holders_answer(const Sysfs *fs, int fd);
 #define HOLDER_TEXT_MAX    512
 #define HOLDER_SUBJECT_MAX 128
 
-/* Writes the name of the unit or container of a process of this machine, at most HOLDER_UNIT_MAX bytes; "" when it has
- * none or has ended. */
+/* Writes to buf the name of the unit or container of a process of this machine; "" when the process has none or has
+ * ended. HOLDER_UNIT_MAX bytes have room for any name. */
 void holder_unit_of_process(int pid, char *buf, size_t size);
 
 typedef struct Holder {
