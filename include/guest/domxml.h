@@ -48,7 +48,8 @@ Verdict domxml_check_size(const char *text, Refusal *ret);
  * Makes the document from a template; NULL: from a bootable skeleton. Returns VERDICT_NONE and sets *ret, which the
  * caller frees. Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than
  * bus numbers, or more guest information than fw_cfg can hold; VERDICT_NOT_SUPPORTED: libvirt cannot express it (a PCI
- * domain above ffff, more than 255 vCPUs without KVM); VERDICT_LIMIT: out of memory.
+ * domain above ffff, more than 255 vCPUs without KVM); VERDICT_MISSING: a card of the allocation is lost; or
+ * VERDICT_LIMIT: out of memory.
  *
  * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
  * libvirt requires.
