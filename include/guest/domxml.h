@@ -17,8 +17,8 @@
 
 /*
  * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
- * and function, but another bus number, which its firmware assigns. Behind an expander it assigns the numbers depth
- * first, so they can be computed; below pcie.0 they cannot.
+ * and function, but another bus number, which its firmware assigns. Behind an expander the firmware assigns the numbers
+ * depth first, so they can be computed; below pcie.0 they cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;

@@ -67,7 +67,7 @@ typedef struct GuestPciRoom {
         unsigned first_index; /* lowest free index of a controller, at least 1: 0 is pcie-root */
         unsigned bus_end;     /* first bus number that is not free */
         unsigned others;      /* root ports on pcie.0 for other devices than ours */
-        unsigned seekers;     /* other devices for which libvirt may use a spare port, if it has no other */
+        unsigned seekers;     /* other devices that libvirt may put on a spare port, if no other port is free */
 } GuestPciRoom;
 
 /* The room in a domain without a template. */

@@ -4,8 +4,8 @@
 /*
  * The changes to hardware, as an ordered list of single steps. The functions below make the list, and host/executor.h
  * runs it. A step has a kind, and the values for this kind: the state that the step reaches, and for its undo the state
- * before. A reset has no undo. A step whose state is already reached is skipped, so a list can be run again after a
- * crash.
+ * before. A reset has no undo. A step whose state is already reached changes nothing, so a list can be run again
+ * after a crash.
  */
 
 #include "config/config.h"
@@ -22,10 +22,11 @@ typedef enum StepKind {
         STEP_REMOVE_VFS,    /* set sriov_numvfs from a count to 0; an earlier step has unbound the VFs */
         STEP_NUMVFS,        /* set sriov_numvfs from 0 to a count */
         STEP_RESET,         /* reset the device through sysfs */
-        STEP_CHECK, /* check that the device's config space answers and that its count of fatal errors has not grown */
+        STEP_CHECK, /* check that the device's config space answers; with check.compares, also that the device has had
+               no further fatal errors */
         STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores the attributes from before */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
-        STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
+        STEP_TRY_ATTRIBUTES,       /* as STEP_SUPPORTED_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
         STEP_CLEAN,                /* run the cleaner of a pool once for all devices of the pool in this list */
         STEP_STOP_SERVICE,         /* stop the systemd unit if it is active or about to start */
