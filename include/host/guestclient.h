@@ -15,7 +15,8 @@
 
 typedef struct GuestClient GuestClient;
 
-/* Called when the guests or the features have changed, or have become known or unknown. */
+/* Called when the guests or the features have changed, or have become known or unknown, and when a request was
+ * answered. */
 typedef void (*GuestsChanged)(void *userdata);
 
 /* The reason of guest_client_unknown() before libvirt has first answered, and while libvirt's socket does not exist. */

@@ -50,8 +50,8 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* as in the request, in its order */
         size_t n_limits;
-        bool has_runner_up; /* the next members are those of the second best plan: the best one on another
-                               set of as many NUMA nodes, or with another NVLink partition */
+        bool has_runner_up; /* the next members are those of the second best plan: the best one on another set of as
+                               many NUMA nodes, or with another NVLink partition */
         Score runner_up;
         int runner_up_partition; /* its NVLink partition, as Allocation.partition */
         int runner_up_nodes[ALLOCATION_CELLS_MAX];

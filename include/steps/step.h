@@ -23,7 +23,7 @@ typedef enum StepKind {
         STEP_NUMVFS,        /* set sriov_numvfs from 0 to a count */
         STEP_RESET,         /* reset the device through sysfs */
         STEP_CHECK, /* check that the device's config space answers; with check.compares, also that the device has had
-               no further fatal errors */
+                       no further fatal errors */
         STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores the attributes from before */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_SUPPORTED_ATTRIBUTES; a failure is only reported */
