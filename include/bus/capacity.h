@@ -61,7 +61,8 @@ typedef struct NodeCapacity {
         int id;
         uint32_t cpus, cpus_free;       /* online CPUs, and how many of them a further allocation may have */
         uint64_t memory, memory_free;   /* bytes of all memory; bytes of ordinary pages that an allocation may have */
-        PagePool pages[PAGE_SIZES_MAX]; /* of each size. PagePool.free: pages that a further allocation may have */
+        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that a further allocation may
+                                           have */
         size_t n_pages;
 } NodeCapacity;
 
@@ -72,8 +73,8 @@ typedef struct Capacity {
         size_t n_nodes;
 } Capacity;
 
-/* Measures the capacity. shown: the device states as last signalled to clients; NULL: determine them from view. The
- * caller owns the result. NULL when out of memory. */
+/* Measures the capacity. shown: the device states as last signalled to clients. The state of a device that shown lacks
+ * is determined from view; shown may be NULL. The caller owns the result. NULL when out of memory. */
 Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
 Capacity *capacity_free(Capacity *c);
 DEFINE_CLEANUP(Capacity *, capacity_free)

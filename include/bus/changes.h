@@ -2,8 +2,8 @@
 #pragma once
 
 /* Snapshots of the D-Bus properties of devices and allocations, and their comparison. To find the signals to send, the
- * daemon compares the current snapshot with the one that it signalled last. A snapshot stores digests instead of
- * values. Pure. */
+ * daemon compares the current snapshot with the one that it signalled last. A snapshot has one number for each
+ * property: the value itself if it is a number or a state, otherwise a digest of the value. Pure. */
 
 #include "plan/plan.h"
 
@@ -56,8 +56,8 @@ typedef enum AllocationProperty {
 _Static_assert(_ALLOCATION_PROPERTY_MAX == ALLOCATION_SHOWN_MAX, "an allocation has a digest for each");
 /* The D-Bus names of the properties. */
 extern const char *const allocation_property_names[_ALLOCATION_PROPERTY_MAX];
-/* Stores the digests of the properties in a->status.shown. Returns a bit (1 << AllocationProperty) for each property
- * whose digest differs from the stored one. */
+/* Stores a number for each property, as in a snapshot, in a->status.shown. Returns a bit (1 << AllocationProperty) for
+ * each property whose number differs from the one that was stored before. */
 unsigned allocation_note_shown(Allocation *a);
 
 /* Takes a snapshot of every device. The caller owns the list. NULL when out of memory. */
@@ -79,7 +79,8 @@ void device_snapshot_lists_compare(const DeviceSnapshotList *before, const Devic
                                    const ChangeHandler *handler, void *userdata);
 
 /* Appends to *array the addresses of the devices whose state can depend on the device at the address: the device
- * itself, the members of its IOMMU group, its PF and its VFs. If the inventory lacks the device, only its PF is
- * appended besides: physfn, or none if physfn is NULL. May append an address twice. Returns 0 or -ENOMEM. */
+ * itself, the members of its IOMMU group, its PF and its VFs; for a VF that offers vGPU types, also the other VFs of
+ * its GPU. If the inventory lacks the device, appends only the address and, unless it is NULL, *physfn, the address of
+ * its PF. May append an address twice. Returns 0 or -ENOMEM. */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

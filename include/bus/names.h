@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Well-known strings of the D-Bus interface, which org.passthroughd1(5) documents. The daemon and ctl/ share them. */
+/* Well-known strings of the D-Bus interface, which org.passthroughd1(5) documents. The daemon and its clients share
+ * them. */
 
 #define BUS_NAME                 "org.passthroughd1"
 #define BUS_PATH                 "/org/passthroughd1"
@@ -62,13 +63,13 @@
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_TOPOLOGY            "topology"            /* s: mirror, flat */
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release the allocation when its domain ends */
-#define REQUEST_KEY_HOLD                "hold" /* u: length of the lease in seconds; then the allocation is removed */
-#define REQUEST_KEY_TAG                 "tag"  /* s: free text that is shown with the allocation */
-#define REQUEST_KEY_CONSUMER            "consumer"      /* s: UUID of the claim in Placement or Kubernetes */
-#define REQUEST_KEY_TOKEN               "token"         /* s: a request with the same token gets the same allocation */
-#define REQUEST_KEY_FABRIC              "fabric"        /* s: partition, off */
-#define REQUEST_KEY_FORCE               "force"         /* b: allow the boot VGA and the console's card */
-#define REQUEST_KEY_REPEAT              "repeat"        /* b: only for Plan: count how often the request fits */
+#define REQUEST_KEY_HOLD                "hold"     /* u: seconds of the lease; at its end the allocation is removed */
+#define REQUEST_KEY_TAG                 "tag"      /* s: free text that is shown with the allocation */
+#define REQUEST_KEY_CONSUMER            "consumer" /* s: UUID of the claim in Placement or Kubernetes */
+#define REQUEST_KEY_TOKEN               "token"    /* s: a request with the same token gets the same allocation */
+#define REQUEST_KEY_FABRIC              "fabric"   /* s: partition, off */
+#define REQUEST_KEY_FORCE               "force"    /* b: allow the boot VGA and the console's card */
+#define REQUEST_KEY_REPEAT              "repeat"   /* b: only for Plan: count how often the request fits */
 #define REQUEST_KEY_VFS                 "vf-attributes" /* a{ss}: slot or pool to "vlan=100,trust=on" */
 #define REQUEST_KEY_OWNER               "owner"         /* u: uid of the owner; default: the caller */
 #define REQUEST_KEY_SHARED_MEMORY       "shared-memory" /* a(stt): name, bytes, page size or 0 */
@@ -79,7 +80,7 @@
 /* The following keys are only for GetDomainXML. */
 #define OPTION_KEY_DEVICE           "device"         /* s: a slot; the reply is then only its <hostdev> */
 #define OPTION_KEY_GUEST_INFO       "guest-info"     /* b: tell the guest about its devices; default: true */
-#define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: tell it their host addresses too */
+#define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: tell the guest the host addresses of its devices too */
 #define OPTION_KEY_FORMAT           "format"         /* s: a DOCUMENT_FORMAT; default: xml */
 
 #define DOCUMENT_FORMAT_XML "xml" /* a domain document for libvirt */

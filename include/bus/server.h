@@ -13,10 +13,10 @@ typedef struct Server Server;
 /* The current properties of a job. The strings are borrowed, and valid until the next turn of the event loop. */
 typedef struct JobView {
         uint32_t id;
-        const char *verb;    /* "prepare", "release", "attach", "detach", "set-vfs", "bind" */
-        const char *subject; /* the allocation's name, or the device's address */
-        const char *step;    /* description of the current step; "" before the first step */
-        const char *message; /* a sentence: why the job failed; "" if it did not fail */
+        const char *verb;    /* JobKind.verb, such as "prepare" or "set-vfs" */
+        const char *subject; /* the allocation's name, the device's address, or other text */
+        const char *step;    /* description of the step that began last; "" before the first step */
+        const char *message; /* a sentence: why the job failed, or other information; "" if there is none */
         unsigned steps_done, steps_total;
         uint64_t deadline; /* when the daemon gives the job up: CLOCK_REALTIME, microseconds; 0 before the job begins */
 } JobView;
@@ -42,8 +42,8 @@ typedef struct ServerCallbacks {
                             Refusal *ret);
         Verdict (*release)(void *userdata, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
         /* Has libvirt list the running domains again if, as far as is known, a domain runs with the allocation. Returns
-         * the number of this request, for which the caller waits in server_guests_listed(); 0: libvirt was not asked.
-         * The member is NULL for a server without libvirt. */
+         * the number of this request: libvirt has answered it when server_guests_listed() is called with this number or
+         * a higher one. 0: libvirt was not asked. The member is NULL for a server without libvirt. */
         uint64_t (*ask_guests)(void *userdata, const char *name);
         /* Refuses if the allocation is ready and no guest can run with it as promised. VERDICT_NONE otherwise, also if
          * a domain already runs with the allocation, or if it does not exist. Invalidates earlier results of view(). */
@@ -60,8 +60,8 @@ typedef struct ServerCallbacks {
         Verdict (*clear_quarantine)(void *userdata, PciAddress device, uint32_t *ret_job, Refusal *ret);
         Verdict (*rescan)(void *userdata, Refusal *ret);
         Verdict (*reload)(void *userdata, Refusal *ret);
-        /* Returns the current capacity, which the server owns. NULL when nothing has changed since the last call, or
-         * when out of memory. */
+        /* Returns the current capacity, which the server owns. NULL when nothing has changed since the last call,
+         * before the daemon is announced, or when out of memory. */
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
         /* Lists what the job does with each of its devices, sorted by device. The server frees the list with
@@ -82,8 +82,8 @@ typedef struct ServerCallbacks {
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 void server_announce(Server *s);
 /* Returns true while startup must wait for the bus: after server_new(), until the bus has told whether another daemon
- * owns the name; and after server_announce(), until this daemon owns the name. Each wait ends after some seconds. Until
- * then the daemon changes no hardware and is not ready. */
+ * owns the name; and after server_announce(), until this daemon owns the name. Each wait also ends when the connection
+ * fails, and at the latest after some seconds. Until then the daemon changes no hardware and is not ready. */
 bool server_waits_for_bus(const Server *s);
 /* Creates a server for one peer on the connected socket fd, without a bus. Takes ownership of fd. The peer may call
  * every method. The event loop exits when the peer disconnects. */
@@ -109,6 +109,7 @@ void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);
-/* Measures the capacity, emits signals for each pool and NUMA node whose numbers have changed, and then signals the
- * epoch if it grew. Call it once in each turn of the event loop in which something changed. */
+/* Measures the capacity, emits signals for each pool and NUMA node whose numbers have changed and for changed problems
+ * of the daemon, and then signals the epoch if it grew. Call it once in each turn of the event loop in which something
+ * changed. */
 void server_settle(Server *s);

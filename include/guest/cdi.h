@@ -23,8 +23,8 @@ json_object *cdi_new(const char *kind);
  * out of memory. */
 json_object *cdi_add_device(json_object *cdi, const char *name);
 
-/* Add a device node to the edits, unless they have it: that of an IOMMU group or, for iommufd, of a VFIO character
- * device ("vfio3"). 0 or -ENOMEM. */
+/* Add two device nodes to the edits, unless the edits have them: that of an IOMMU group, and /dev/vfio/vfio; or, for
+ * iommufd, that of a VFIO character device ("vfio3"), and /dev/iommu. 0 or -ENOMEM. */
 int cdi_add_group(json_object *edits, int group);
 int cdi_add_cdev(json_object *edits, const char *name);
 int cdi_add_env(json_object *edits, const char *variable, const char *value);

@@ -3,13 +3,14 @@
 
 /*
  * GPUs beside a Grace CPU, on the VFIO driver that gives a guest their memory. NVIDIA's driver in the guest puts that
- * memory online, on a NUMA node that the firmware of the guest tells for the GPU: a node without CPUs and memory, with
- * an entry for the GPU in the SRAT table (generic initiator). It takes all nodes that it finds there, one for the GPU
- * and one for each of up to seven MIG instances (kernel-open/nvidia/nv-pci.c of NVIDIA's open-gpu-kernel-modules).
- * A document has these nodes as memory cells: the last cells of the guest, a run for each such GPU. Pure.
+ * memory online, on a NUMA node that the firmware of the guest reports for the GPU: a node without CPUs and memory,
+ * with an entry for the GPU in the SRAT table (generic initiator). The driver takes all such nodes, one for the GPU and
+ * one for each of up to seven MIG instances (kernel-open/nvidia/nv-pci.c of NVIDIA's open-gpu-kernel-modules). A
+ * document has these nodes as memory cells: the last cells of the guest, a run for each such GPU. Pure.
  *
  * The guest's kernel numbers nodes in the order of the table, which QEMU sorts by names that libvirt makes anew at each
- * start: the number of the node of a memory cell is not known before. Other cells keep their numbers, being first.
+ * start: the node number of a memory cell is not known before the start. The other cells come first, and keep their
+ * numbers.
  */
 
 #include "config/config.h"
@@ -27,7 +28,8 @@ int memory_cells_first(const Allocation *a, unsigned each, const AllocationDevic
 int guest_cell_node(const Inventory *inv, const Allocation *a, unsigned each, size_t cell);
 
 /*
- * Returns true when libvirt can set the 64-bit window of machine 'virt': <pcihole64> becomes QEMU's highmem-mmio-size.
+ * libvirt_sizes_virt() returns true when libvirt and QEMU can set the 64-bit window of machine 'virt': <pcihole64>
+ * becomes QEMU's highmem-mmio-size. qemu_sizes_virt() returns true when QEMU has this property.
  */
 bool libvirt_sizes_virt(const LibvirtFeatures *f);
 bool qemu_sizes_virt(const LibvirtFeatures *f);

@@ -35,7 +35,8 @@ typedef struct ConfidentialFacts {
 #define CONFIDENTIAL_MODE_BIT(mode) (1U << (mode))
 
 /*
- * Collects the facts about an allocation, in the ledger or not. type: Allocation.confidential, or that of a template.
+ * Collects the facts about an allocation, in the ledger or not. Leaves ConfidentialFacts.others to the caller. type:
+ * Allocation.confidential, or that of a template.
  */
 ConfidentialFacts confidential_facts(const Inventory *inv, const Config *config, const Allocation *a,
                                      Confidential type);

@@ -21,8 +21,8 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n);
  * mediated device, no repeated element, no reference to a file or second device. 0, or -EINVAL for any other text.
  */
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
-/* Returns the attribute iommufd of the <driver> of a domain's PCI devices: "yes", "no", or "" without it. NULL: the
- * domain has no PCI device. */
+/* Returns the attribute iommufd of the <driver> of a domain's first PCI <hostdev>: "yes", "no", or "" without it. NULL:
+ * the domain has no PCI <hostdev>. */
 const char *domain_facts_iommufd(const char *xml);
 /* Returns the alias of the element with this host device. The caller frees; NULL when no element has it, or when out of
  * memory. */
@@ -32,7 +32,8 @@ bool domain_facts_xen(const char *xml);
 
 /*
  * Returns the features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro).
- * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), which take precedence over the versions, or NULL.
+ * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), which have the kinds of confidential guests and take
+ * precedence over the versions about iommufd; or NULL.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
 /* Reads a firmware descriptor of QEMU (docs/interop/firmware.json), and sets f->firmware for the kinds of guests it is

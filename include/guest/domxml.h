@@ -17,8 +17,8 @@
 
 /*
  * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
- * and function, but another bus number, which its firmware assigns. Behind an expander it assigns the numbers depth
- * first, so they can be computed; below pcie.0 they cannot.
+ * and function, but another bus number, which its firmware assigns. Behind an expander the firmware assigns the numbers
+ * depth first, so they can be computed; below pcie.0 they cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;
@@ -48,7 +48,8 @@ Verdict domxml_check_size(const char *text, Refusal *ret);
  * Makes the document from a template; NULL: from a bootable skeleton. Returns VERDICT_NONE and sets *ret, which the
  * caller frees. Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than
  * bus numbers, or more guest information than fw_cfg can hold; VERDICT_NOT_SUPPORTED: libvirt cannot express it (a PCI
- * domain above ffff, more than 255 vCPUs without KVM); VERDICT_LIMIT: out of memory.
+ * domain above ffff, more than 255 vCPUs without KVM); VERDICT_MISSING: a card of the allocation is lost; or
+ * VERDICT_LIMIT: out of memory.
  *
  * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
  * libvirt requires.

@@ -2,8 +2,9 @@
 #pragma once
 
 /*
- * The running guests, as passthroughd-libvirt reports them: messages of util/wire.h, whose code is a GuestRecord. The
- * text of a record is lines. A request, GUEST_RECORD_LIST as well, asks it to send all domains again.
+ * The running guests, as passthroughd-libvirt reports them: messages of util/wire.h, whose code is a GuestRecord. Each
+ * word in capitals in the comments of GuestRecord is one line of the message. The daemon sends passthroughd-libvirt a
+ * message with the code GUEST_RECORD_LIST to ask for all domains again.
  */
 
 #include "ledger/guestplace.h"
@@ -44,7 +45,8 @@ typedef enum GuestRecord {
          */
         GUEST_RECORD_DOMAIN,
         GUEST_RECORD_ENDED, /* UUID: the domain has ended */
-        /* WORD..., features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset", "fwcfg"; the versions
+        /* WORD..., features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset", "fwcfg"; kinds of
+         * confidential guests, such as "sev-snp", and with FIRMWARE_SUFFIX those with a firmware; the versions
          * (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER" */
         GUEST_RECORD_FEATURES,
         GUEST_RECORD_COMPLETE, /* all were sent since GUEST_RECORD_LIST: domains without a record do not run */

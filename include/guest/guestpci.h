@@ -6,9 +6,9 @@
  * on the NUMA node of a guest cell sits behind an expander bus (pxb) of that cell, other cards on pcie.0.
  *
  * GUEST_TOPOLOGY_FLAT: one expander for each cell, a root port for each card. GUEST_TOPOLOGY_MIRROR: one expander for
- * each host root complex; cards that share a switch on the host share a switch in the guest, so that the guest sees the
- * distances between them. The layout depends only on the allocation, so it stays as promised when a device leaves the
- * node.
+ * each host root complex of a cell; cards that share a switch on the host share a switch in the guest, so that the
+ * guest sees the distances between them. The layout depends only on the allocation, so it stays as promised when a
+ * device leaves the node.
  *
  * Bus numbers 0 to 255 are one space. An expander owns the numbers from its busNr up to that of the next expander.
  * Firmware numbers the buses behind the expander from there, depth first, and silently drops devices that do not fit.
@@ -67,7 +67,7 @@ typedef struct GuestPciRoom {
         unsigned first_index; /* lowest free index of a controller, at least 1: 0 is pcie-root */
         unsigned bus_end;     /* first bus number that is not free */
         unsigned others;      /* root ports on pcie.0 for other devices than ours */
-        unsigned seekers;     /* other devices for which libvirt may use a spare port, if it has no other */
+        unsigned seekers;     /* other devices that libvirt may put on a spare port, if no other port is free */
 } GuestPciRoom;
 
 /* The room in a domain without a template. */
@@ -85,7 +85,8 @@ DEFINE_CLEANUP(GuestPci *, guest_pci_free)
 
 /*
  * Sets a->topology to wanted. If wanted is invalid, to mirror for more than one assigned device if that fits, otherwise
- * to flat. Refuses a layout that does not fit beside the usual devices of a domain.
+ * to flat. Refuses mirror if it was wanted and does not fit beside the usual devices of a domain; does not check
+ * whether flat fits.
  */
 Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret);
 

@@ -25,7 +25,8 @@ typedef enum Validation {
 
 /*
  * Limits for one document: CPU time after which the program stops its search for the refused element, and CPU time
- * after which it ends. Then the same two limits in elapsed time, for a machine whose CPUs are busy.
+ * after which it ends. Then the same two limits in elapsed time, for a machine whose CPUs are busy; the daemon enforces
+ * the last one.
  */
 #define VALIDATION_SEARCH_CPU_SEC 4U
 #define VALIDATION_CPU_SEC        10U

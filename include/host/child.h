@@ -22,7 +22,8 @@ int child_settle(pid_t parent, const char *name, int report, int go, int lock);
 /* Watches a child process in the event loop: its exit and its deadline. */
 typedef struct ChildWatch {
         sd_event_source *exit, *deadline;
-        bool may_hang; /* the process may never return from the kernel, so child_watch_done() does not wait for it */
+        bool may_hang; /* the process may never return from the kernel, so child_watch_done() neither kills it nor waits
+                          for it */
 } ChildWatch;
 
 /*
@@ -34,5 +35,6 @@ int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec
                 sd_event_time_handler_t late, void *userdata);
 /* Kills the process, if one is watched; exited() is called as usual. */
 void child_watch_kill(const ChildWatch *w);
-/* Kills the process, and reaps it unless may_hang is set. Neither exited() nor late() is called. */
+/* Ends the watch, so that neither exited() nor late() is called. Kills and reaps the process, unless may_hang is set.
+ */
 void child_watch_done(ChildWatch *w);

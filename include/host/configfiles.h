@@ -24,18 +24,18 @@ extern const char *const config_directories[CONFIG_DIRECTORIES];
  * which links are resolved. file: NULL to search as above; otherwise only file and the drop-ins FILE.d/ *.conf are
  * read, and file is relative to the working directory, not to root.
  *
- * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. With owned, which
- * requires root to be this machine, so does a file or a directory of drop-ins that another user than root and this
- * process's user can change (util/owner.h). If no file exists, *ret has the defaults, no pools, and n_files 0. Returns
- * 0, -ENOMEM, or the error of opening root.
+ * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. With owned, the
+ * same happens for a file or a directory of drop-ins that another user than root and this process's user can change
+ * (util/owner.h); root must be this machine then. If no file exists, *ret has the defaults, no pools, and n_files 0.
+ * Returns 0, -ENOMEM, or the error of opening root.
  */
 int config_files_load(const char *root, const char *file, bool owned, Config **ret);
 /* Logs each problem as a warning, and Config.block_reason as an error. */
 void config_log_problems(const Config *c);
 
 /*
- * Reads one configuration file below fs (NULL: below the root of the process). Returns 1 and the text, which is empty
- * for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
+ * Reads one configuration file below fs. fs NULL: path is a path of this process. Returns 1 and the text, which is
+ * empty for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
  * -ENOENT for a dangling link. The caller frees *ret.
  */
 int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_size);

@@ -20,8 +20,8 @@
  * Sets PciDevice.online_memory of GPUs. Sets PciDevice.console of the device that has the framebuffer of the console.
  * Clears all earlier marks first.
  *
- * Sets Inventory.critical_error when an existing file cannot be read or when a stack of devices is too large to
- * follow. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.
+ * Sets Inventory.critical_error when a file that exists or must exist cannot be read, or when the host uses more
+ * devices, addresses or routes than this code follows. config: for KeepInterfaces=, or NULL. Returns 0 or -ENOMEM.
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 

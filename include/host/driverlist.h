@@ -6,12 +6,12 @@
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Fills drivers and variants of inv. drivers_known becomes false for a recording of sysfs without drivers_probe, which
- * may lack drivers. Returns 0 or -ENOMEM. */
+/* Fills drivers and variants of inv. drivers_known becomes false when the drivers cannot be listed, and for a recording
+ * of sysfs without drivers_probe, which may lack drivers. Returns 0 or -ENOMEM. */
 int driver_list_scan(const Sysfs *fs, Inventory *inv);
 
-/* Reads the driver names again, and the variants only when the names changed. Returns 1 when they changed, else 0. On
- * failure inv is unchanged. */
+/* Reads the driver names again, and the variants only when the names changed. Returns 1 when the names changed, 0 when
+ * they did not, or -ENOMEM, which leaves inv unchanged. */
 int driver_list_refresh(const Sysfs *fs, Inventory *inv);
 
 /* Formats the path of modules.alias of the running kernel, relative to the root. -ENOENT: the kernel release cannot be

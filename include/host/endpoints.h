@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Whether endpoints of services accept connections. A service of its own, passthroughd-endpoints, connects to them: the
- * daemon has no network, and looking up a host name may block. systemd starts the service for each connection to its
+ * Whether endpoints of services accept connections. A separate program, passthroughd-endpoints, connects to them: the
+ * daemon has no network, and looking up a host name may block. systemd starts the program for each connection to its
  * socket. A question is one message of util/wire.h, and so is its answer.
  */
 
@@ -21,7 +21,7 @@
 #define ENDPOINT_LOOKUP_SEC  5U
 #define ENDPOINT_CONNECT_SEC 5U
 
-/* HOST:PORT as text. In passthroughd-endpoints it comes from the socket and may be any bytes. */
+/* HOST:PORT as text. */
 typedef struct EndpointName {
         char text[ENDPOINT_MAX + 1];
 } EndpointName;
@@ -30,13 +30,13 @@ typedef struct EndpointName {
 void endpoints_use_socket(const char *path);
 
 /* endpoints_ask() and endpoints_read() do not block. */
-/* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the service has answered
- * or has ended, or a negative errno. The caller closes it. */
+/* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the program has answered
+ * or has ended; or a negative errno. The caller closes it. */
 int endpoints_ask(const EndpointName *names, size_t n);
 /* Reads an answer for each endpoint, in the order of the question. Returns as wire_receive(). */
 int endpoints_read(int fd, EndpointAnswer *ret, size_t n);
 
 /* For passthroughd-endpoints: reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of
- * endpoints or a negative errno. */
+ * endpoints; or a negative errno, -EBADMSG if a name is not valid. */
 int endpoints_receive(int fd, EndpointName *names);
 int endpoints_send(int fd, const EndpointAnswer *answers, size_t n);

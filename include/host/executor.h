@@ -7,11 +7,12 @@
  * have ended or were given up, the changes of the run are undone in reverse order, again with the chains in parallel.
  *
  * A process whose step has not ended by its limit (step_timeout_sec()) is killed and given up. While the kernel does
- * not return from the step, the process lives on. What follows depends on the step. A reset or a check of a device: the
- * device has failed, and so have the other devices of the chain that have steps left; the run continues. Another step
- * of a chain: the run fails, or with StepList.outlives_stuck continues without the chain. A step that runs alone: no
- * further step begins. The steps of a chain that was given up are not undone. After a STEP_PLUG that was given up
- * nothing is undone, because the guest may have the device.
+ * not return from the step, the process lives on. What follows depends on the step. A step of a kind with
+ * STEP_FAILS_DEVICE, such as a reset: the device has failed, and so have the other devices of the chain that have steps
+ * left; the run continues. A step that step_may_lack() accepts: no further step begins, and the run counts as done.
+ * Another step of a chain: the run fails, or with StepList.outlives_stuck continues without the chain. Another step
+ * that runs alone: the run fails, and no further step begins. The steps of a chain that was given up are not undone.
+ * After a STEP_PLUG that was given up nothing is undone, because the guest may have the device.
  */
 
 #include <net/if.h>
@@ -35,8 +36,8 @@ typedef enum ReportKind {
         REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */
         REPORT_ACTIVE,  /* the service of step is active or starting, so the run will stop it; sent before the first
                            write */
-        REPORT_ALL_FOUND,   /* all reports before the first write were sent; the run continues when the report function
-                               returns 0 */
+        REPORT_ALL_FOUND,   /* the reports of the kinds FOUND, ACTIVE and PERSISTENT were sent, and there were any; the
+                               run continues when the report function returns 0 */
         REPORT_STARTED,     /* the service of step was started; error: 0, or why it failed to start */
         REPORT_NOT_STARTED, /* systemd did not accept the start of the service of step, because of error */
         REPORT_IOMMUFD,     /* the domain of step uses iommufd for its devices */
@@ -57,7 +58,7 @@ typedef enum Doing {
         DOING_UNDO,
 } Doing;
 
-/* A report of the child to its parent. Two are smaller than PIPE_BUF, so writes to the pipe are atomic. */
+/* A report of the child to its parent. Two reports together fit into PIPE_BUF, so writes to the pipe are atomic. */
 typedef struct Report {
         uint32_t kind;
         uint32_t step;        /* index into the list */
@@ -68,7 +69,8 @@ typedef struct Report {
         uint32_t doing;       /* of REPORT_GIVEN_UP and REPORT_RETURNED: what the process did with step */
         HealthReading health; /* REPORT_HEALTH */
         VfAttributes found;   /* REPORT_FOUND; REPORT_FAILED, REPORT_DEVICE_FAILED of a step that sets attributes */
-        /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; otherwise "" */
+        /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; REPORT_PLACED: the place; otherwise
+         * "" */
         char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
         bool switchdev; /* REPORT_FAILED of a step that sets attributes: the PF's eswitch is in switchdev mode */
         char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
@@ -80,10 +82,10 @@ typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
         RUN_DONE,      /* all steps are done, except those of failed devices and those after REPORT_LACKING */
-        RUN_FAILED,    /* a step failed, and everything is as before the run */
+        RUN_FAILED,    /* a step failed or the run could not begin, and everything is as before the run */
         RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
-        RUN_TIMED_OUT, /* a process was given up; the changes of the others are undone, or with StepList.outlives_stuck
-                          kept */
+        RUN_TIMED_OUT, /* a process was given up at a step that the run needs; the changes of the others are undone, or
+                          with StepList.outlives_stuck kept */
 } RunResult;
 
 /* Runs the list. Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of

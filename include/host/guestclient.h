@@ -15,10 +15,11 @@
 
 typedef struct GuestClient GuestClient;
 
-/* Called when the guests or the features have changed, or have become known or unknown. */
+/* Called when the guests or the features have changed, or have become known or unknown, and when a request was
+ * answered. */
 typedef void (*GuestsChanged)(void *userdata);
 
-/* The reason of guest_client_unknown() before libvirt has first answered. */
+/* The reason of guest_client_unknown() before libvirt has first answered, and while libvirt's socket does not exist. */
 #define GUEST_CLIENT_WAITS "libvirt does not run, or has not answered yet."
 
 /*
@@ -39,8 +40,8 @@ uint64_t guest_client_ask(GuestClient *c);
 uint64_t guest_client_answered(const GuestClient *c);
 
 /*
- * Makes the timeout for answers apply from now on. At boot libvirt's socket exists early, but systemd starts libvirt
- * only after the daemon.
+ * Makes the timeout for answers apply from now on also to the first answer of a process. At boot libvirt's socket
+ * exists early, but systemd starts libvirt only after the daemon.
  */
 void guest_client_expect(GuestClient *c);
 

@@ -14,8 +14,8 @@
  * device and waits for none. It cannot see three kinds of use: device memory that a process has mapped and then closed,
  * because reading the mappings would wait for a process that hangs; descriptors in transit through a socket; and
  * descriptors of a process that is about to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read
- * first (nvidia_is_closed()). They cover these kinds too, so while they show no use, the search is skipped, whose time
- * grows with the number of open files.
+ * first (nvidia_is_closed()). They cover these kinds too. While they show no use, the driver's nodes are not
+ * searched for. If no other node is left, the search is skipped, which saves time on a machine with many open files.
  *
  * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So only
  * a separate service, passthroughd-holders, has them. It answers one question: which process has one of these device
@@ -42,8 +42,8 @@ typedef struct HolderQuery {
 } HolderQuery;
 
 /*
- * Limits of a search, which blocks the daemon, in case a user has very many files open: CPU time, and elapsed time when
- * other programs use the CPUs.
+ * A search blocks the daemon, and a user may have very many files open. These are its limits: of CPU time, and of
+ * elapsed time when other programs use the CPUs.
  */
 #define HOLDER_LOOK_USEC   (2U * 1000U * 1000U)
 #define HOLDER_ANSWER_USEC (4U * HOLDER_LOOK_USEC)
@@ -67,8 +67,8 @@ int holders_answer(const Sysfs *fs, int fd);
 #define HOLDER_TEXT_MAX    512
 #define HOLDER_SUBJECT_MAX 128
 
-/* Writes the name of the unit or container of a process of this machine, at most HOLDER_UNIT_MAX bytes; "" when it has
- * none or has ended. */
+/* Writes to buf the name of the unit or container of a process of this machine; "" when the process has none or has
+ * ended. HOLDER_UNIT_MAX bytes have room for any name. */
 void holder_unit_of_process(int pid, char *buf, size_t size);
 
 typedef struct Holder {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The state of one machine: hardware, configuration and allocations. The daemon has it of its machine, a replay
- * (replay/replay.h) of a recorded one. */
+/* The state of one machine: hardware, configuration and allocations. The daemon keeps the state of its machine, and a
+ * replay (replay/replay.h) the state of a recorded machine. */
 
 #include "model/health.h"
 #include "plan/plan.h"
@@ -44,8 +44,8 @@ HostView host_state_view(const HostState *s);
  */
 int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inventory **ret_old);
 
-/* Replaces configuration and policy; takes ownership of both. policy must be derived from config and the present
- * inventory. */
+/* Replaces configuration and policy, takes ownership of both, and updates s->withdrawn. policy must be derived from
+ * config and the present inventory. */
 void host_state_take_config(HostState *s, Config *config, Policy *policy);
 
 /* Makes the policy again, after members of the inventory have changed. 0 or a negative errno. */
@@ -55,5 +55,5 @@ int host_state_remake_policy(HostState *s);
  * identities stable and distinct between machines. Returns 0 or -ENOMEM. */
 int host_state_read_machine_id(HostState *s, const Sysfs *fs);
 
-/* As vf_identity_assign(), with the same verdicts. */
+/* As vf_identity_assign(), with the same verdicts. Also gives the mediated devices of `a` their UUIDs. */
 Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret);

@@ -16,7 +16,7 @@ extern const char *const numa_meminfo_keys[];
  * Read the online CPUs and the online NUMA nodes from the kernel's lists (the files "online"). Recordings made by other
  * tools may lack these files. The functions then return 1 instead of 0 and use the directories: the cpuN directories
  * except offline CPUs (without cpuN directories the CPUs of the nodes), and the nodeN directories. Negative errno: the
- * list cannot be read or parsed, or no CPU or node was found (-ENOENT).
+ * list cannot be read or parsed. -ENOENT: no CPU was found, or the kernel has no directory of NUMA nodes.
  */
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret);
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret);
@@ -30,8 +30,8 @@ int numa_scan(const Sysfs *fs, Inventory *inv);
 
 /*
  * Updates the online CPUs, the memory and the hugepages of the inventory's nodes. Reads about a dozen small files on a
- * machine with two nodes; the CPU topology is read only when CPUs went online or offline. An amount that cannot be read
- * is set to 0. Returns 0; -ESTALE when the set of online nodes changed; or -ENOMEM. On failure the inventory is
- * unchanged.
+ * machine with two nodes; the CPU topology is read only when CPUs went online or offline, or when the kernel has no
+ * NUMA. An amount that cannot be read is set to 0. Returns 0; -ESTALE when the set of online nodes changed; or -ENOMEM.
+ * On failure the inventory is unchanged.
  */
 int numa_refresh(const Sysfs *fs, Inventory *inv);

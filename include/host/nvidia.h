@@ -33,8 +33,8 @@ bool nvidia_is_closed(const Sysfs *fs);
  * process because it can block. */
 uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu);
 
-/* Sets *ret to the NUMA node of the GPU's memory, and *ret_online to whether the host has this memory online. False:
- * the driver gives the memory no node. Must run in a child process because it can block. */
+/* Sets *ret to the NUMA node of the GPU's memory, and *ret_online to whether the host has this memory online. Returns
+ * false when the driver reports no node. Must run in a child process because it can block. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online);
 
 /*
@@ -44,8 +44,8 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
  * is closed, and only a later read tells whether it was granted. After a bind the GPU is not locked.
  *
  * nvidia_lock_unbind() returns 1 when the GPU is locked, 0 when the driver has no such lock, -EBUSY when the GPU is in
- * use, or another negative errno. nvidia_unlock_unbind() returns 1 or 0, or a negative errno. Both must run in a child
- * process because they can block.
+ * use, or another negative errno. nvidia_unlock_unbind() returns 1 when it has released the lock, 0 when the GPU was
+ * not locked, or a negative errno. Both must run in a child process because they can block.
  */
 int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu);
 int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);

@@ -25,12 +25,12 @@
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or another
- * hard link to it, reads zeros. A file that is not a region is left unchanged. 0 or a negative errno. */
+/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or that
+ * opens it by another hard link, reads zeros. A file that is not a region is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
-/* Lists the regions that have a file or link in dev/shm, by region name. Files of other users are ignored. The list is
- * empty when dev/shm does not exist. Free as that of list_dir_at(). */
+/* Lists the regions that have a file or link in dev/shm, by region name. Files of users other than root and the
+ * daemon's user are ignored. The list is empty when dev/shm does not exist. Free the list as that of list_dir_at(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 
 /*

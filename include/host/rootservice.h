@@ -27,8 +27,8 @@ void root_service_use_socket(const char *path);
 
 /*
  * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
- * when the service hangs. -EPERM: the configuration does not have the unit or command, or the devices are not as
- * claimed in sysfs or the ledger; the service logs the cause. -EHOSTDOWN: the service does not answer, which is logged.
+ * when the service hangs. -EPERM: the configuration, sysfs or the ledger does not allow the request; the service logs
+ * the cause. -EHOSTDOWN: the service does not answer, which is logged.
  */
 
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT: not stopped in time. -EIO: systemd's stop job
@@ -43,12 +43,12 @@ int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
  * because it took too long. -ENOSYS: systemd is not on the bus. Otherwise a negative errno.
  */
 int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t end, int *ret_status);
-/* Writes the options of mlx4_core. Returns as modprobe_set(). */
+/* Writes the options of mlx4_core; text NULL: removes them. Returns as modprobe_set(). */
 int root_set_options(const char *text, uint64_t end);
 
 /*
- * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the
- * service does not answer, the result is PLUG_UNKNOWN.
+ * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the service does not answer, the result
+ * is PLUG_UNKNOWN, and *ret_text is NULL.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
@@ -70,8 +70,8 @@ int root_read_module(PciAddress gpu, uint64_t end);
 /*
  * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. They are asked one after the other, each
  * for an equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does not answer about
- * the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that was not asked is
- * 0.
+ * the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that the service
+ * refuses is -EPERM; the result of any other GPU that was not asked is 0.
  */
 #define ROOT_GPUS_MAX 64U
 /* Asks whether persistence mode is on: the result is 1 if so, otherwise as nvml_read_persistence() says. */
@@ -97,6 +97,6 @@ typedef struct RootHost {
 /* For passthroughd-root: reads a request from the connection fd, carries it out if it is allowed, and sends the answer.
  * Returns 0 or a negative errno. */
 int root_answer(int fd, const RootHost *h);
-/* Turns on persistence mode, in the program that root_set_persistence() has systemd run, because this needs all rights
- * of root. gpu: an address. Returns 0, or a negative errno, which is logged. */
+/* Turns on persistence mode, in the program that root_set_persistence() has systemd run, because passthroughd-root
+ * lacks CAP_SYS_ADMIN. gpu: an address. Returns 0, or a negative errno, which is logged. */
 int root_enable_persistence(const char *gpu);

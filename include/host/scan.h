@@ -6,13 +6,14 @@
  * described in PciDevice.fault. A device that disappears during the scan is left out. Neither makes the scan fail.
  *
  * Reads that can block for ever are avoided. A scan never reads sriov_numvfs or the config space of a device in D3cold.
- * It reads the config space of an endpoint again only if the driver has changed since the last scan.
+ * It reads the config space of an endpoint again only if the driver has changed since the last scan, or if the last
+ * scan did not read all of its facts.
  */
 
 #include "model/inventory.h"
 #include "util/sysfs.h"
 
-/* Reads everything except PciDevice.critical (host/critical.h). Returns 0, -ENOMEM, or a negative errno when the
+/* Reads everything except what critical_mark() sets (host/critical.h). Returns 0, -ENOMEM, or a negative errno when the
  * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
@@ -35,14 +36,17 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddres
  * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
  * memory are copied from old. locked: driver_override and the vGPU are copied from old for all devices, because a
- * hot-plug or a driver may hold the device locks. PciDevice.critical is not set.
+ * hot-plug or a driver may hold the device locks. What critical_mark() sets is left out. If old has notes, scans
+ * everything as scan_inventory_except() does, even if locked is set.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);
 
 /*
- * Reads driver, driver_override, vfio, vfio_cdev and the vGPU of a device again. locked: driver_override and the vGPU
+ * Reads again the facts of a device that depend on its driver: driver, driver_override, vfio, vfio_cdev, kernel_names,
+ * power management, reset methods and the vGPU. locked: driver_override and the vGPU
  * are not read, because a driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was
- * replaced, or its VFs or its IOMMU group changed; a scan is necessary. On failure dev is unchanged.
+ * replaced, or its VFs, its IOMMU group or its slots for mediated devices changed; a scan is necessary. On failure dev
+ * is unchanged, except perhaps on -ENOMEM.
  */
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked);

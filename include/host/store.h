@@ -2,13 +2,14 @@
 #pragma once
 
 /*
- * The ledger on disk. The file formats are private (ledger/ledger-file.h).
- *   STATE/allocations/NAME.json    one file per allocation, replaced by rename(), so that an allocation is committed
- * with all of its devices or not at all STATE/quarantine/ADDRESS.json  one file per quarantined device STATE/generation
- * a number that is at least the highest generation ever assigned STATE/released                 name and generation of
- * the last RELEASED_MAX allocations that were released STATE/nvlink-modules           serial numbers of GPUs and their
- * NVLink module ids STATE/stopped-services         the services that are to be started again; missing when there are
- * none
+ * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files in the state directory STATE:
+ * - allocations/NAME.json: one file for each allocation, replaced by rename(), so that an allocation is committed with
+ *   all of its devices or not at all;
+ * - quarantine/ADDRESS.json: one file for each quarantined device;
+ * - generation: a number that is at least the highest generation ever assigned;
+ * - released: name and generation of the last RELEASED_MAX allocations that were released;
+ * - nvlink-modules: serial numbers of GPUs, and their NVLink module ids;
+ * - stopped-services: the services that are to be started again; missing when there are none.
  */
 
 #include "ledger/ledger.h"
@@ -26,9 +27,9 @@ DEFINE_CLEANUP(Store *, store_close)
  * store_save_services(), or NULL when there is none or other users can write to the directory. The caller frees it.
  *
  * The whole ledger becomes read-only when a file cannot be read, is damaged, is newer than this program, has the wrong
- * name or contradicts another file, or when other users can write to a directory. l->read_only names the file and the
- * reason. This is strict because a file that cannot be read may have the allocation of a device, which would then be
- * allocated twice.
+ * name or contradicts another file, or when another user owns a directory or can write to it. l->read_only names the
+ * file or the directory, and the reason. This is strict because a file that cannot be read may have the allocation of a
+ * device, which would then be allocated twice.
  *
  * The store keeps a pointer to l, which must outlive the store. After a failed write l->unwritable holds the reason;
  * the next successful write clears it.
@@ -45,8 +46,8 @@ void store_prepare(Store *s);
  */
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
-/* Returns true when the file may have the new content although store_add() or store_save() of a failed: it has it as
- * far as it can be read, or it cannot be read. */
+/* For an allocation `a` whose store_add() or store_save() failed: returns true when the file may have the new content
+ * all the same, because it reads so or cannot be read. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 
@@ -63,7 +64,8 @@ bool store_was_released(const Store *s, const char *name, uint64_t generation);
 /* Saves the names of services that must be started again, one per line; NULL: none must. */
 int store_save_services(Store *s, const char *text);
 
-/* Returns the daemon's text about the NVLink module ids of GPUs. NULL: there is none. The caller frees. */
+/* Returns the text of store_save_modules(), about the NVLink module ids of GPUs. NULL: there is none, or it cannot be
+ * read. The caller frees the text. */
 char *store_load_modules(const Store *s);
 int store_save_modules(Store *s, const char *text);
 

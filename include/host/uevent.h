@@ -32,6 +32,7 @@ int uevent_monitor_fd(const UeventMonitor *m);
 
 /*
  * Reads one event. 1: *ret_action is set, and *ret_address unless the action is UEVENT_DRIVERS or UEVENT_CAPACITY. 0:
- * no event is queued. -ENOBUFS: events were lost, and later ones can still be read. Otherwise a negative errno.
+ * no event is queued, or only events about other devices were read. -ENOBUFS: events were lost, and later ones can
+ * still be read. Otherwise a negative errno.
  */
 int uevent_monitor_read(UeventMonitor *m, UeventAction *ret_action, PciAddress *ret_address);

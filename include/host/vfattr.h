@@ -4,7 +4,7 @@
 /*
  * Reads and writes the attributes of a VF through its PF. There are three interfaces: rtnetlink on the PF's network
  * interface (Ethernet, and InfiniBand with IPoIB), the sriov directory of MLNX_OFED, and the iov directory of mlx4
- * (kernel ABI/stable/sysfs-class-infiniband). The contents of the PF's sysfs directory decide which of them is used;
+ * (kernel ABI/stable/sysfs-class-infiniband). The contents of the PF's sysfs directory decide which of them are used;
  * driver names do not matter. Every call can block for ever in the PF's driver, so it must run in the child process of
  * a job.
  */
@@ -40,15 +40,15 @@ typedef struct VfChange {
         VfAttributes had;    /* attributes before the write; empty if the read failed or the PF supports none */
         /*
          * 0 unchanged, 1 changed. -ENODEV: the PF has no VF with that index. -EOPNOTSUPP: the PF does not support an
-         * attribute of wanted; nothing was written. -EIO: the kernel accepted the write, but reads back another value.
-         * Otherwise the kernel's errno.
+         * attribute of wanted, and nothing was written; or after the write the PF offers no attribute any more. -EIO:
+         * the kernel accepted the write, but reads back another value. Otherwise the kernel's errno.
          */
         int result;
 } VfChange;
 
 typedef enum VfMoment {
         VF_LOOKING, /* about to read the attributes, before or after the write */
-        VF_WRITING, /* about to write them */
+        VF_WRITING, /* about to write those that differ, if any do */
         VF_DONE,    /* VfChange.result is final */
 } VfMoment;
 

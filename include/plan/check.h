@@ -3,7 +3,7 @@
 
 /*
  * Checks whether a node is ready for passthrough. The result is a list of findings about its kernel, devices, CPUs,
- * memory and configuration. Pure: each check only reads the facts of a scan. passthroughctl(1) documents the checks.
+ * memory and configuration. Pure: the checks read only CheckFacts. passthroughctl(1) documents the checks.
  */
 
 #include "config/policy.h"

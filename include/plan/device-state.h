@@ -8,16 +8,17 @@
 #include "plan/plan.h"
 
 typedef enum DeviceState {
-        DEVICE_STATE_HOST, /* the configuration does not offer the device, or a job is preparing it */
+        DEVICE_STATE_HOST, /* no pool offers the device, the host needs it, it cannot be what its pool says (VgpuType=,
+                              ConfidentialMode=), or a job is preparing it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
         DEVICE_STATE_RESERVED,         /* a lease has the device, which still has its host driver */
         DEVICE_STATE_MISSING,          /* allocated, but missing from the node */
         DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
-        DEVICE_STATE_STUCK,            /* a job hangs on the device, its PF or a member of its IOMMU group */
-        DEVICE_STATE_QUARANTINED,      /* the release of the device, its PF or a member of its IOMMU group failed */
-        DEVICE_STATE_UNHEALTHY, /* the device, its PF or a member of its IOMMU group does not answer, or reported errors
-                                 */
+        DEVICE_STATE_STUCK,       /* a job hangs on the device, its PF, one of its VFs or a member of its IOMMU group */
+        DEVICE_STATE_QUARANTINED, /* the device, its PF, a VF of it or a member of its IOMMU group is in quarantine */
+        DEVICE_STATE_UNHEALTHY, /* the device, its PF, one of its VFs or a member of its IOMMU group does not answer, or
+                                   reported errors */
         DEVICE_STATE_CONTESTED, /* a guest without an allocation has the device; or its driver or its IOMMU group keeps
                                    its allocation from using it (plan/promise.h); or it is a PF and another program
                                    changed its number of VFs */
@@ -42,6 +43,6 @@ Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *r
 /* Returns VERDICT_NOT_SUPPORTED if the GPU is known to be in another confidential mode than its pool says. */
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret);
 
-/* Returns the state of the device. ret (or NULL): why the device is not available; or, of an available device, that it
- * is expected and does not exist yet. */
+/* Returns the state of the device. ret (or NULL): why the device is not available; or a warning about an available
+ * device: it does not exist yet, each release will put it in quarantine, or guests get it without its memory. */
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

@@ -38,7 +38,8 @@ int mlx4_decide(Policy *p, Mlx4 *ret);
 int mlx4_format_options(const Pool *pool, char **ret);
 void mlx4_done(Mlx4 *m);
 
-/* Returns true when pf has another number of VFs than its pool wants. Only new options of mlx4_core change that. */
+/* Returns true when pf is an mlx4 card and has another number of VFs than its pool wants. Only new options of mlx4_core
+ * change that. */
 bool mlx4_needs_options(const Policy *p, const PciDevice *pf);
 
 /*

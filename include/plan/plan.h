@@ -50,8 +50,8 @@ typedef struct Plan {
         size_t n_pairs;
         PlanLimit *limits; /* as in the request, in its order */
         size_t n_limits;
-        bool has_runner_up; /* the next members are those of the second best plan: the best one on as many other NUMA
-                               nodes, or with another NVLink partition */
+        bool has_runner_up; /* the next members are those of the second best plan: the best one on another set of as
+                               many NUMA nodes, or with another NVLink partition */
         Score runner_up;
         int runner_up_partition; /* its NVLink partition, as Allocation.partition */
         int runner_up_nodes[ALLOCATION_CELLS_MAX];
@@ -88,8 +88,8 @@ typedef struct HostView {
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
  * Plans further devices for allocation `a`, as close as possible to those that it has. The allocation of *ret has only
- * the new devices, in slots that `a` does not have; the score is that of all devices together. r: may have devices,
- * numa, proximity, limits and attributes. Otherwise as plan_make().
+ * the new devices, in slots that `a` does not have; the score is that of all devices together. r: may have pools, at,
+ * numa, proximity, limits, attributes and no_fabric. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
@@ -97,10 +97,10 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
  * companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices are
  * marked together. Refuses if the rest needs the device: it is a GPU of an NVLink partition, another device of its
  * IOMMU group stays, it is the last device that a service needs, or the last device of an allocation without CPUs.
- * After a refusal `a` is inconsistent, and must be dropped.
+ * Also refuses for a confidential guest. After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
-/* Returns the card that replaced the device of d. NULL: the device is there or lost, or its address has no card. */
+/* Returns the card that replaced the device of `d`. NULL: the device is there or lost, or its address has no card. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
  * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is
@@ -132,8 +132,8 @@ typedef struct Repeat {
 
 /*
  * Counts how often the request fits: plans it repeatedly, each time as if the previous plans were allocations. Returns
- * VERDICT_NONE and sets *ret even when the request does not fit once. Any other verdict means that the request itself
- * is wrong; *ret_refusal says why.
+ * VERDICT_NONE and sets *ret even when the request does not fit once for lack of room. Any other verdict: the request
+ * does not fit once for another reason, such as an unknown pool; *ret_refusal says why.
  */
 Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal *ret_refusal);
 void repeat_done(Repeat *r);

@@ -27,13 +27,13 @@ bool allocation_left_pools(const Policy *p, const Allocation *a);
  * card, and no other device makes its IOMMU group unusable for a guest. If `a` is ready, the device must also be bound
  * to its VFIO driver, and for a VF the PF must report the promised attributes. Otherwise returns VERDICT_MISSING,
  * _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK, _NO_VFIO_DRIVER, _NO_VGPU or _CONTESTED. A device that is
- * not settled is accepted.
+ * not settled is accepted. While a job works on a device (DEVICE_BUSY), driver and attributes are not checked.
  */
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*
- * As promise_check_device() for all devices of `a`, but accepts any driver, any attributes, and a missing vGPU if the
- * GPU has room for it: these are the conditions for preparing the devices. `a` need not be in the ledger; claims of an
- * allocation with the same name count as claims of `a`.
+ * As promise_check_device() for all devices of `a`, but accepts any driver, any attributes, a device on which a job
+ * hangs, and a missing vGPU if the GPU has room for it: these are the conditions for preparing the devices. `a` need
+ * not be in the ledger; claims of an allocation with the same name count as claims of `a`.
  */
 Verdict promise_check_hardware(const HostView *view, const Allocation *a, Refusal *ret);
 /*

@@ -113,7 +113,7 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
-/* Returns true when this request of owner is a repetition of the one that made `a`: it has the same token. */
+/* Returns true when this request is a repetition of the one that made `a`: it has the same owner and token. */
 bool request_is_again(const Request *r, uint32_t owner, const Allocation *a);
 
 /* Returns true when the request names exact devices, nodes or CPUs. */

@@ -16,8 +16,8 @@ typedef struct Replay Replay;
 /*
  * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair. Calls
  * such as Allocate change only the memory of the child. node: a .tree file, or a directory that contains sys/ and
- * proc/. config: a configuration file; NULL: the recorded configuration, in etc/passthroughd. On failure *ret_problem
- * (caller frees) is a sentence.
+ * proc/. config: a configuration file; NULL: the recorded configuration (host/configfiles.h). On failure *ret_problem
+ * (caller frees) is a sentence, or NULL when out of memory.
  */
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem);
 /* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. Call it once. */
@@ -48,10 +48,11 @@ int snapshot_write(const char *node, SnapshotFlags flags, FILE *out, char **ret_
 
 /*
  * Checks whether a machine is ready for passthrough (plan/check.h). node: "/" for this machine, the directory of the
- * machine that the daemon serves, or a recorded machine. config: as for replay_new(). daemon: the report of this
- * machine's daemon; NULL: it was not asked. *ret_json (caller frees) is an object with "result", the worst of all
- * results, and "findings", an array of objects with "check", "result", "message" and "remedy" (a string or null). On
- * failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
+ * machine that the daemon serves, or a recorded machine. daemon: the report of this machine's daemon; NULL: it was not
+ * asked. config: as for replay_new(); NULL with a daemon: the configuration of this machine. *ret_json (caller frees)
+ * is an object with "result", the worst of all results, and "findings", an array of objects with "check", "result",
+ * "message" and "remedy" (a string or null). On failure *ret_problem (caller frees) is a sentence, or NULL when out of
+ * memory.
  */
 int replay_check(const char *node, const char *config, const DaemonReport *daemon, char **ret_json, char **ret_problem);
 

@@ -13,7 +13,7 @@
 
 typedef struct Gres {
         const char *pool; /* borrowed from the description */
-        char *type;       /* "h100" if all devices of the pool are GPUs of that model, or NULL */
+        char *type;       /* "h100" if all devices of the pool are GPUs or accelerators of that model, or NULL */
         unsigned total;   /* devices of the pool, or slots of the service */
         unsigned healthy; /* devices in service, whether allocated or not, or slots of the service */
 } Gres;

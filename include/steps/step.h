@@ -4,8 +4,8 @@
 /*
  * The changes to hardware, as an ordered list of single steps. The functions below make the list, and host/executor.h
  * runs it. A step has a kind, and the values for this kind: the state that the step reaches, and for its undo the state
- * before. A reset has no undo. A step whose state is already reached is skipped, so a list can be run again after a
- * crash.
+ * before. A reset has no undo. A step whose state is already reached changes nothing, so a list can be run again
+ * after a crash.
  */
 
 #include "config/config.h"
@@ -16,19 +16,20 @@ typedef enum StepKind {
         STEP_UNBIND,     /* unbind the device from its driver */
         STEP_RUNTIME_PM, /* set power/control: "on" or "auto" */
         STEP_D3COLD,     /* set d3cold_allowed */
-        STEP_BIND,       /* write drivers_probe until the device is bound to the driver; its driver_override is set */
+        STEP_BIND,       /* bind the device to the driver: write drivers_probe while driver_override names the driver */
         STEP_AUTOPROBE,  /* set sriov_drivers_autoprobe */
         STEP_SAVE_VF_STATE, /* record the attributes of the VF for an undo; changes nothing */
         STEP_REMOVE_VFS,    /* set sriov_numvfs from a count to 0; an earlier step has unbound the VFs */
         STEP_NUMVFS,        /* set sriov_numvfs from 0 to a count */
         STEP_RESET,         /* reset the device through sysfs */
-        STEP_CHECK, /* check that the device's config space answers and that its count of fatal errors has not grown */
+        STEP_CHECK, /* check that the device's config space answers; with check.compares, also that the device has had
+                       no further fatal errors */
         STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores the attributes from before */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
-        STEP_TRY_ATTRIBUTES,       /* as STEP_ATTRIBUTES; a failure is only reported */
+        STEP_TRY_ATTRIBUTES,       /* as STEP_SUPPORTED_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
         STEP_CLEAN,                /* run the cleaner of a pool once for all devices of the pool in this list */
-        STEP_STOP_SERVICE,         /* stop the systemd unit if it is active; device is one that the unit may use */
+        STEP_STOP_SERVICE,         /* stop the systemd unit if it is active or about to start */
         STEP_START_SERVICE,        /* start the unit again if this list, or the list of an earlier job, stopped it */
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
         STEP_MAKE_REGION,          /* create the shared memory region on its node */
@@ -38,8 +39,8 @@ typedef enum StepKind {
         STEP_PLUG,       /* attach the device to the domain */
         STEP_UNPLUG,     /* detach the device from the domain; nothing to do if the domain does not have the device */
         STEP_VGPU,       /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
-        STEP_CHECK_UNUSED, /* wait until no process has the device, on its VFIO driver, open. With may_lack, check once
-                              and do not wait */
+        STEP_CHECK_UNUSED, /* wait a few seconds until no process has the device open. With may_lack, check once and do
+                              not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
@@ -54,7 +55,8 @@ typedef enum StepKind {
 /* One step. The strings belong to the StepList that has the step. */
 typedef struct Step {
         StepKind kind;
-        PciAddress device; /* not set in steps for a service, shared memory or a partition */
+        PciAddress device; /* not set in steps for shared memory or a partition. In steps for a service: a device that
+                              the service may use, or not set */
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: if the step fails for a reason that
          * step_may_lack() accepts, the earlier steps are not undone. The step only asks about its device, and holds no
          * lock of it. */
@@ -91,7 +93,7 @@ typedef struct Step {
                 struct {                /* STEP_SAVE_VF_STATE and the steps that set attributes; device is the PF */
                         unsigned index; /* STEP_VF_UNKNOWN makes the step fail */
                         VfAttributes attributes;
-                        PciAddress address; /* address of the VF; only set in STEP_RESTORE */
+                        PciAddress address; /* address of the VF; not set in the steps of steps_set_vfs() */
                 } vf;
                 struct { /* STEP_CLEAN */
                         const char *pool, *command;
@@ -130,7 +132,7 @@ typedef enum StepSubject {
 typedef enum StepLimit {
         STEP_LIMIT_JOB,      /* JobTimeoutSec= */
         STEP_LIMIT_SLOW,     /* a multiple of JobTimeoutSec= */
-        STEP_LIMIT_QUESTION, /* at least StepList.question_sec */
+        STEP_LIMIT_QUESTION, /* JobTimeoutSec=, but at least StepList.question_sec */
 } StepLimit;
 
 typedef enum StepFailure {
@@ -203,7 +205,7 @@ typedef struct StepList {
 StepList *step_list_new(void);
 StepList *step_list_free(StepList *l);
 DEFINE_CLEANUP(StepList *, step_list_free)
-/* Returns the end of the steps: NULL for an empty list, to which C adds nothing, not even 0. */
+/* Returns the end of the steps. l->steps may be NULL in an empty list, and C does not allow to add even 0 to NULL. */
 static inline Step *step_list_end(const StepList *l) {
         return l->n > 0 ? l->steps + l->n : l->steps;
 }
@@ -228,9 +230,9 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
  * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below
  * one bridge, because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
  *
- * Step.chain is 0 for a step that runs alone: it has no device, acts on several devices at once, or acts on the domain
- * of a guest. A step that runs alone begins when all steps before it have ended, and ends before any step after it
- * begins.
+ * Step.chain is 0 for a step that runs alone: it acts on no device or on several at once, acts on the domain of a
+ * guest, or checks that no process has a device open. A step that runs alone begins when all steps before it have
+ * ended, and ends before any step after it begins.
  *
  * Returns 0 or -ENOMEM.
  */
@@ -240,11 +242,11 @@ int steps_set_chains(StepList *l, const Inventory *inv);
  * steps. One is a reset, during which the kernel polls up to 65.5 s with each reset method in turn (pci_dev_wait() in
  * drivers/pci/pci.c). The other is a change of the number of VFs, for which the kernel serves one PF at a time
  * (pci_rescan_remove_lock). A step that asks Fabric Manager, libvirt or NVIDIA's library has at least
- * StepList.question_sec.
+ * StepList.question_sec; a STEP_CHECK_GPU has at least that time for each STEP_CHECK_GPU of the list.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* Returns the index after the end of the part of the list that begins with the step at index first. A part has either
- * steps that run alone, one after the other, or steps of chains. */
+/* Returns the index after the last step of the part of the list that begins with the step at index first. A part has
+ * either steps that run alone, one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
 /* Returns the number of seconds after which every step of the list is done or given up. */
 unsigned step_list_timeout_sec(const StepList *l);
@@ -257,8 +259,8 @@ char *step_describe(const Step *s);
  * attributes. A VF with a vGPU keeps its driver and override, and its vGPU is created last. Returns 0 or -ENOMEM. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
 /*
- * Makes the steps that return all devices, from their state in inv, to their driver, override and power management from
- * before the allocation. A device that stays on a VFIO driver is kept out of D3.
+ * Makes the steps that return all devices, from their state in inv, to their driver, override, power management and VF
+ * attributes from before the allocation. A device that stays on a VFIO driver is kept out of D3.
  *
  * scrub: first reset and check the devices that a guest may have had. A device that fails is quarantined and keeps its
  * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
@@ -268,9 +270,9 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * process has one open. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
-/* Extends steps, which steps_prepare() made for the n devices of a: finds ports before all other steps, and plugs the
- * devices in after them. hostdevs: the text of the <hostdev> of each device, without a guest address. uuid: the UUID of
- * the domain. Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made: finds ports before all other steps, and after them plugs in the n
+ * `devices`, which are devices of `a`. hostdevs: the text of the <hostdev> of each of these, without a guest address.
+ * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
 /* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and a
@@ -282,9 +284,9 @@ int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *dev
  * unbound, then checks that the devices are idle, and at the end starts the services in reverse order. Returns 0 or
  * -ENOMEM. */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
-/* Extends steps, which steps_release() made: resets the devices as ResetMethod= and AllowNoReset= of their pools say. A
- * companion may be reset by any method or by none, because the reset of the assigned function also resets its card.
- * Returns 0 or -ENOMEM. */
+/* Completes the resets in steps, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool decide
+ * how. A companion may be reset by any method or by none, because the reset of the assigned function also resets its
+ * card. Returns 0 or -ENOMEM. */
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
 /* Extends steps, which steps_release() made: runs CleanerCommand= of each pool for the pool's devices, right after all
  * devices were checked. A device that cannot be cleaned is quarantined. Returns 0 or -ENOMEM. */
@@ -293,9 +295,9 @@ int steps_clean(const Allocation *a, const Config *config, StepList *steps);
  * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
  * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
-/* Extends steps, which steps_prepare() made; call it after all other extensions. The health of each device is checked
- * before the first write: by StepList.checks_health if the steps bind the device, otherwise by a STEP_CHECK_HEALTH.
- * Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made; call it after steps_around_services() and steps_make_regions(). The
+ * health of each device except mediated devices is checked before the first write: by
+ * StepList.checks_health if the steps bind the device, otherwise by a STEP_CHECK_HEALTH. Returns 0 or -ENOMEM. */
 int steps_check_health(const Allocation *a, StepList *steps);
 /* steps_make_regions() adds steps that create the shared memory of the allocation, before all other steps, because that
  * takes longest and fails most often. steps_remove_regions() adds steps at the end that remove the shared memory.
@@ -303,17 +305,18 @@ int steps_check_health(const Allocation *a, StepList *steps);
 int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 /*
- * Do nothing without Manager= in the configuration. steps_activate() adds a step that activates the allocation's NVLink
- * partition after all other steps, when the GPUs are bound. steps_deactivate() adds a step that deactivates the
- * partition before all other steps. again: a guest may have the GPUs. Then the partition is activated only if no
- * process has a device of the allocation open, and the job succeeds without the partition where step_may_lack() allows
- * it. Return 0 or -ENOMEM.
+ * Do nothing without Manager= in the configuration or an NVLink partition in the allocation. steps_activate() adds a
+ * step that activates the allocation's NVLink partition after all other steps, when the GPUs are bound.
+ * steps_deactivate() adds a step that deactivates the partition before all other steps. again: a guest may have the
+ * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
+ * without the partition where step_may_lack() allows it. Return 0 or -ENOMEM.
  */
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 /* Returns true if the job still succeeds when the step fails with this negative errno. The step and the steps after it
  * are then left out, and the earlier steps stay done. Such a failure means that a process has, or may have, a device
- * open; or that Fabric Manager or its library does not run, is not ready, does not answer or has another version. */
+ * open; that Fabric Manager does not run, is not ready or does not answer; that its library is missing or has another
+ * version; or that passthroughd-root does not answer. */
 bool step_may_lack(const Step *s, int error);
 /* Adds a STEP_CHECK_UNUSED for each device of `a`. Returns 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
@@ -323,14 +326,15 @@ bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
  * Makes the steps that change the number of VFs of pf, from the number in inv to count: turn autoprobe off, unbind and
  * remove the existing VFs, create count VFs, and set those attributes that the PF offers. attributes: one for each new
- * VF, or NULL. If pf has count VFs already, only the attributes are set. The undo creates the old VFs again with their
- * drivers and overrides; their IOMMU group, MAC and GUID may differ. Returns 0 or -ENOMEM.
+ * VF, or NULL. If pf has count VFs already, only the attributes are set. The undo creates the old VFs again, with their
+ * drivers and overrides and with the attributes that the PF reported. Their IOMMU group may differ, and so may a MAC or
+ * GUID that the PF did not report. Returns 0 or -ENOMEM.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
-/* Returns the cause and the remedy for a negative errno with which a step failed that sets no attributes. They are
- * static sentences that start in lower case. NULL for an unknown error. */
+/* Returns a static text for a negative errno with which the step failed: the cause, which begins in lower case, and for
+ * some errors a remedy. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
 /* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. found: the
  * attributes that the VF had before; NULL for a step without attributes. The caller frees the sentence; NULL when out
@@ -345,6 +349,6 @@ char *step_failure_with_status(const Step *s, int status);
 /* As step_failure(), for a step that sets attributes while the PF's eswitch is in switchdev mode. representor: the
  * network interface that represents the VF on the host; NULL when unknown. */
 char *step_failure_in_switchdev(const Step *s, int error, const VfAttributes *found, const char *representor);
-/* Returns a static sentence about what else in the kernel blocks while the step hangs. NULL when the hang affects only
- * the step's device. */
+/* Returns a static text about what else in the kernel may block while a step that changes the number of VFs hangs. NULL
+ * for other steps. */
 const char *step_hang(const Step *s);

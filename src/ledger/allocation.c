@@ -267,8 +267,8 @@ bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev) 
         return d->serial != 0 && dev->serial_known && dev->serial != d->serial;
 }
 
-/* Returns whether dev is the VF of d. The address does not decide, because after a boot it may belong to a VF of
- * another PF. */
+/* Returns true when `d` and `dev` are the same VF, or when neither is a VF. The address of a VF does not decide,
+ * because after a boot it may belong to a VF of another PF. */
 static bool is_same_vf(const AllocationDevice *d, const PciDevice *dev) {
         if (!d->is_vf || dev->type != PCI_TYPE_VF)
                 return !d->is_vf && dev->type != PCI_TYPE_VF;

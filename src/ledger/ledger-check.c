@@ -31,7 +31,7 @@ Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciA
         return v != VERDICT_NONE ? v : device_status_check_blocked(status, address, ret);
 }
 
-/* Refuses a new allocation a device that is in quarantine or has a finding, whoever has the device now. */
+/* Refuses a device that is in quarantine or has a finding that refuses requests. Allocations are not checked. */
 static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret) {
         Verdict v;
 
@@ -186,7 +186,8 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
         return VERDICT_NONE;
 }
 
-/* Refuses what another allocation has, as far as the ledger alone tells it: name, devices, PF or VFs, CPUs, regions. */
+/* Refuses an allocation if the ledger alone shows that another one has its name, a device, the PF or a VF of a device,
+ * a CPU, or a region with other properties. Also refuses one allocation too many, and a device that `a` has twice. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
                 return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or choose another name.",
@@ -350,8 +351,7 @@ Ledger *ledger_copy(const Ledger *l) {
 /* The vGPUs of one GPU, on its VFs or in its slots for mediated devices. */
 typedef struct Fill {
         unsigned present; /* vGPUs that exist */
-        unsigned pending; /* vGPUs of allocations that do not exist yet: no job has made them, or a lease reserves them
-                           */
+        unsigned pending; /* allocated vGPUs that do not exist yet: no job has made them, or a lease reserves them */
         bool others;      /* an existing or pending vGPU is not of the requested type */
         bool others_pending;
         unsigned total; /* the largest vgpu_total of the allocated vGPUs of this type; 0 unknown */
@@ -363,7 +363,7 @@ static const AllocationDevice *find_promise(const Ledger *l, const Allocation *g
         return holder ? allocation_find_device(holder, vf->address) : NULL;
 }
 
-/* Counts the vGPU of a VF. d: the VF in its allocation; NULL: in none. */
+/* Counts the vGPU of a VF. `d`: the VF in its allocation; NULL if no allocation has the VF. */
 static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const char *name, unsigned type) {
         bool promised = d && d->vgpu_type > 0, present = vf->vgpu_type > 0;
 
@@ -378,7 +378,8 @@ static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const c
                 f->total = MAX(f->total, d->vgpu_total);
 }
 
-/* Returns how many more mediated devices of the type the GPU offers, less the pending ones. */
+/* Returns how many more mediated devices of the type the GPU offers, less the pending ones. 0 if one of the pending
+ * ones is of another type. */
 static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
         unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
 

@@ -16,7 +16,8 @@
 #include "util/strings.h"
 
 /*
- * The get_*() functions return what the readers of model/json-parse.h return, -ENOMEM, or -EBADMSG for an invalid text.
+ * The get_*() functions return what the readers of model/json-parse.h return, -ENOMEM, or -EBADMSG, -EINVAL or -ERANGE
+ * for an invalid text.
  */
 
 /* Accepts a missing member, whose variable keeps its default. */

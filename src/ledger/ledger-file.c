@@ -6,7 +6,8 @@
 #include "model/json-text.h"
 #include "model/serial.h"
 
-/* Append a member of the file, and a member of an object in it. key is a string literal, type a json_text_*() function.
+/* Append a member of the file, and a member of an object in it. key is a string literal, and type the end of the name
+ * of a json_text_*() function.
  */
 #define put_member(t, key, type, value) (json_text_literal((t), ",\n  \"" key "\": "), json_text_##type((t), (value)))
 #define put_value(t, key, type, value)  (json_text_literal((t), ", \"" key "\": "), json_text_##type((t), (value)))

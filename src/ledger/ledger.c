@@ -58,7 +58,8 @@ static size_t find_name(const Ledger *l, const char *name, bool *ret_found) {
         return low;
 }
 
-/* Inserts or removes one element at the position. To insert, the caller has reserved room. */
+/* OPEN_GAP() makes room for a new element at the position; the caller has reserved the memory. CLOSE_GAP() removes the
+ * element at the position. */
 #define OPEN_GAP(array, n, position)                                                                                   \
         memmove(&(array)[(position) + 1], &(array)[position], ((n)++ - (position)) * sizeof(*(array)))
 #define CLOSE_GAP(array, n, position)                                                                                  \

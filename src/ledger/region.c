@@ -8,7 +8,7 @@
 #include "ledger/allocation.h"
 #include "util/strings.h"
 
-#define SMALLEST_HUGEPAGE (64ULL << 10) /* the smallest hugepage of any architecture */
+#define SMALLEST_HUGEPAGE (64ULL << 10)
 
 const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]) {
         (void) snprintf(buf, REGION_FILE_MAX, REGION_FILE_PREFIX "%s", r->name);

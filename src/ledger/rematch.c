@@ -81,7 +81,7 @@ static bool is_in_same_slot(const AllocationDevice *d, const PciDevice *dev) {
         return d->is_vf ? same_slots(was, above(was), now, above(now)) : rematch_same_slots(was, now);
 }
 
-/* Finds the card of d by its serial number. If several cards have the serial number, the slot decides among them; if
+/* Finds the card of `d` by its serial number. If several cards have the serial number, the slot decides among them; if
  * none has it, the slot alone. NULL: no card, or several. */
 static const PciDevice *find_card(const AllocationDevice *d, const Inventory *inv, const unsigned *taken) {
         const PciDevice *by_serial = NULL, *by_slot = NULL, *by_both = NULL;
@@ -107,7 +107,8 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
 }
 
 /*
- * Returns true when no other device may move to `now` while d has its address: they are one device, or a PF and its VF.
+ * Returns true when another device cannot move to `now` while `d` keeps its address: both are the same address, or one
+ * is the address of the other's PF.
  */
 static bool conflicts(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||
@@ -122,7 +123,8 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
         return false;
 }
 
-/* Lists the devices that are not at their address. taken[i]: how many others are inventory device i. */
+/* Lists the devices that are not at their address. taken[i] is increased for each device that is at its address and is
+ * device i of the inventory. */
 static int find_moved_devices(Allocation *const *allocations, size_t n_allocations, const Inventory *inv,
                               unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Says in sentences why a step failed and what to do, by its errno: drivers/base/dd.c and drivers/pci/iov.c of the
- * kernel. */
+/* Says in sentences why a step failed and what to do, by its errno. The kernel sets many of these errnos in
+ * drivers/base/dd.c and drivers/pci/iov.c. */
 
 #include <errno.h>
 
@@ -151,7 +151,8 @@ static const struct {
         { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
 };
 
-/* Returns as text which attributes of the step the PF does not offer. NULL when it offers them all. */
+/* Returns as text which attributes of the step the PF does not offer. NULL when it offers them all, or when found, the
+ * attributes that it offers, is NULL. */
 static char *lacking(const Step *s, const VfAttributes *found) {
         VfAttributes to = s->vf.attributes;
 

@@ -369,8 +369,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         return step_list_finish(l, ret);
 }
 
-/* Returns true when the device must return to its prior driver: the device is unbound or on a VFIO driver, and its
- * prior driver is another one. */
+/* Returns true when the device must return to its prior driver, or to no driver: the device is present, is unbound or
+ * on the VFIO driver of the allocation, and was not on that driver before the allocation. */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
         return now->there && d->vgpu_type == 0 && !now->with_host &&
                !streq_ptr(d->prior_driver, allocation_driver(a, d));
@@ -482,7 +482,7 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
                 if (now.there)
                         restore_attributes(l, d, inv);
         }
-        /* Devices may stay on VFIO only if all devices of the allocation are on it. */
+        /* Devices may stay on VFIO only if all present devices of the allocation are on it. */
         if (after == AFTER_RELEASE_KEEP && all_on_vfio(a, inv))
                 return step_list_finish(l, ret);
         for (size_t k = 0; k < ELEMENTSOF(order); k++)

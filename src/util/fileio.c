@@ -19,7 +19,7 @@ static void cleanup_dir(DIR **d) {
 
 #define TEMPORARY_SUFFIX ".tmp"
 
-/* Reads until the end of file, whatever size the file has, because files in /proc report a size of 0. */
+/* Reads until the end of file, and does not ask fstat() for the size, because files in /proc report a size of 0. */
 int read_all_fd(int fd, size_t max, char **ret, size_t *ret_size) {
         _cleanup_free_ char *buf = NULL;
         size_t capacity = MIN(max, (size_t) 4096), used = 0;

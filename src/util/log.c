@@ -180,8 +180,8 @@ static int send_message(int level, const char *message, const LogFields *fields)
         return r >= 0 || r == -EAGAIN ? r : log_to_stderr(message);
 }
 
-/* Number of messages dropped because their reader was too slow, for which the daemon must not wait. The number is
- * reported as soon as the reader reads again. */
+/* Number of messages that were dropped because the reader of the log was too slow; the daemon must not wait for the
+ * reader. The number is logged before the next message that the reader can take. */
 static unsigned lost;
 
 static bool report_lost(void) {

@@ -37,8 +37,8 @@ static void remove_last(char *path) {
                 *slash = '\0';
 }
 
-/* Follows the symbolic link whose path is done: puts its target in front of rest, and removes the link from done.
- * Returns 0 or a negative errno. */
+/* Follows the symbolic link at the path `done`: puts its target in front of `rest`, and removes the link from `done`.
+ * If the target is absolute, `done` becomes empty. Returns 0 or a negative errno. */
 static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         char target[PATH_MAX];
         ssize_t n = readlink(done, target, sizeof(target));
@@ -58,7 +58,8 @@ static int follow_link(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         return 0;
 }
 
-/* Moves the first component of rest to the end of done. Returns 1; 0 when rest is empty; or -ENAMETOOLONG. */
+/* Moves the first component of `rest` to the end of `done`; ".." removes the last component of `done` instead. Returns
+ * 1; 0 when `rest` is empty; or -ENAMETOOLONG. */
 static int take_component(char done[static PATH_MAX], char rest[static PATH_MAX]) {
         const char *name = rest + strspn(rest, "/");
         size_t n = strcspn(name, "/"), used = strlen(done);

@@ -286,8 +286,8 @@ int tree_unescape(const char *s, char **ret, size_t *ret_size) {
         return 0;
 }
 
-/* Returns true for a character that never needs an escape. special: the characters that would need one. Lower-case
- * letters, digits and slashes, of which a tree mostly consists, are recognised first. */
+/* Returns true for a character that needs no escape. special: printable characters that need one. Lower-case letters,
+ * digits and slashes, of which a tree mostly consists, are recognised first. */
 static bool is_plain(char c, const char *special) {
         if ((c >= '/' && c <= '9') || (c >= 'a' && c <= 'z'))
                 return true;
@@ -318,8 +318,8 @@ void tree_escape(FILE *f, const char *s, size_t size) {
         escape(f, s, size, "");
 }
 
-/* Writes a path, and escapes characters that have a meaning in lines of a .tree file. At the end of the path + and :
- * have one too: with the = that follows they would be += or :=. */
+/* Writes a path, and escapes characters that have a meaning in lines of a .tree file. At the end of the path, "+" and
+ * ":" are escaped too: with the "=" that follows the path they would be read as "+=" or ":=". */
 static void write_path(FILE *f, const char *path) {
         size_t n = strlen(path), last = n > 0;
 
