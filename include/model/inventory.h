@@ -109,10 +109,9 @@ typedef struct PciDevice {
         bool boot_vga;
         bool is_bridge; /* header type 1 or 2, class 0604 or 0607, or a secondary bus: VFIO refuses it */
         PciType type;
-        PciAddress physfn; /* PCI_TYPE_VF: its PF */
-        int vf_index;     /* of a VF: N of the link virtfnN in the PF's directory; of a slot: its number - 1; -1 unknown
-                           */
-        size_t n_virtfns; /* of a PF: number of links virtfnN */
+        PciAddress physfn;  /* PCI_TYPE_VF: its PF */
+        int vf_index;       /* of a VF: N of the PF's link virtfnN; of a slot: its number - 1; -1 unknown */
+        size_t n_virtfns;   /* of a PF: number of links virtfnN */
         PciAddress *linked; /* of a PF: targets of these links, by N, as far as they are readable */
         size_t n_linked;
         PciAddress *vfs; /* of a PF: its VFs, first those of linked, then those whose physfn is the PF but which have no
@@ -149,8 +148,7 @@ typedef struct PciDevice {
         int memory_node;             /* NUMA node of the GPU's memory */
         uint64_t online_memory;      /* bytes of a GPU's memory that the host has online; host/critical.h */
         ConfidentialMode mode;       /* of a GPU, as NVIDIA's driver last reported it; set by daemon/facts-modules.c */
-        char *console; /* why the console needs the device, as a chain of uses; NULL: it does not. See host/critical.h
-                        */
+        char *console; /* why the console needs the device, as a chain of uses; NULL: it does not (host/critical.h) */
         char *fault;   /* sentences about attributes that are unreadable or invalid; NULL: none is */
 } PciDevice;
 

@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 /* Journal fields of a message; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
- * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=. */
+ * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER=, GENERATION= and TAG=. */
 typedef struct LogFields {
         const char *id;     /* MESSAGE_* of util/messages.h */
         const char *event;  /* the kind of event; set only for log_event() */
