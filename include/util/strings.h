@@ -79,8 +79,8 @@ int string_copy(char **target, const char *s);
 /* Returns the next word of *rest and advances *rest. Words are separated by spaces or tabs; the text is modified. NULL
  * when there is no word left. */
 char *string_next_word(char **rest);
-/* Sets words[0] to words[n - 1] to the next n words. Returns false, with *rest at its end, when
- * fewer words are left. */
+/* Sets words[0] to words[n - 1] to the next n words. Returns false, with *rest at its end, when fewer words are
+ * left. */
 bool string_next_words(char **rest, char **words, size_t n);
 
 /* Makes room for one more element in an array that has n elements. Returns 0, or -ENOMEM, which leaves the array
