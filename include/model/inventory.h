@@ -39,7 +39,7 @@ const char *pci_type_to_string(PciType t);
 typedef enum PciAcs {
         PCI_ACS_UNKNOWN,  /* config space was not read */
         PCI_ACS_CLEAN,    /* isolates by definition: a VF, or an endpoint or upstream port that has its slot alone */
-        PCI_ACS_ISOLATED, /* SV, RR, CR and UF are enabled */
+        PCI_ACS_ISOLATED, /* of SV, RR, CR and UF, those that the port has are enabled */
         PCI_ACS_OPEN,     /* does not isolate: functions can reach each other without the IOMMU */
         _PCI_ACS_MAX,
 } PciAcs;
@@ -300,8 +300,8 @@ int inventory_derive_groups(Inventory *inv);
 /* Returns the device at the address; NULL: there is none. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
 const IommuGroup *inventory_find_group(const Inventory *inv, int number);
-/* Returns the device whose vGPUs limit those of dev: the PF of a VF that can be a vGPU; else dev itself. NULL if dev is
- * NULL or the PF is missing. */
+/* Returns the device whose vGPUs limit those of dev: the PF of a VF, or the GPU of a slot, that has vgpu_types;
+ * otherwise dev itself. NULL if dev is NULL or the PF is missing. */
 const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev);
 const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
@@ -365,9 +365,9 @@ bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
  * Intel's DSA, IAA and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
-/* Returns the loaded VFIO variant driver whose pattern matches dev best; NULL: only vfio-pci matches. */
+/* Returns the loaded VFIO variant driver whose pattern matches dev most specifically; NULL: none. */
 const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
-/* VFIO driver for coherent GPUs, those beside a Grace CPU, which reaches their memory. With it the guest gets that
+/* VFIO driver for coherent GPUs: GPUs beside a Grace CPU, which can access their memory. With it the guest gets that
  * memory as a BAR (drivers/vfio/pci/nvgrace-gpu/main.c since Linux 6.8); with vfio-pci it does not. */
 #define COHERENT_DRIVER "nvgrace_gpu_vfio_pci"
 bool driver_is_coherent(const char *driver);
