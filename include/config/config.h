@@ -38,7 +38,7 @@ const char *hypervisor_to_string(Hypervisor h);
 Hypervisor hypervisor_from_string(const char *s);
 
 typedef enum AfterRelease {
-        AFTER_RELEASE_RESTORE, /* restore the driver and driver_override of before the allocation (the default) */
+        AFTER_RELEASE_RESTORE, /* restore the driver and driver_override from before the allocation (the default) */
         AFTER_RELEASE_KEEP,    /* leave the device bound to the VFIO driver */
         _AFTER_RELEASE_MAX,
         _AFTER_RELEASE_INVALID = -22,
@@ -303,8 +303,8 @@ DEFINE_CLEANUP(Config *, config_free)
 
 /* Adds the text of a file, size bytes without a NUL, to c. A value replaces the value of an earlier line, except in
  * keys of which each line adds to a list: Match=, KeepInterfaces=, Partition=, Module= and Endpoint=. An empty value
- * restores the default. Broken lines, among them lines with a NUL byte, become problems. A file with which all files
- * have more than CONFIG_TEXT_MAX bytes counts as unreadable (config_read_failed()). Returns 0 or -ENOMEM. */
+ * restores the default. Broken lines, among them lines with a NUL byte, become problems. If all files together would
+ * have more than CONFIG_TEXT_MAX bytes, the file counts as unreadable (config_read_failed()). Returns 0 or -ENOMEM. */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
 /* Records that an existing file cannot be read, in the problems, in unreadable and in block_reason. why: the cause;
  * remedy: a static sentence. Returns 0 or -ENOMEM. */

@@ -103,7 +103,7 @@ Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 /* Removes the allocation, which the caller then owns. NULL when no allocation has the name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 
-/* Sets the state of an allocation of the ledger, and counts it in its regions. */
+/* Sets the state of an allocation of the ledger, and updates n_ready of its regions. */
 void ledger_set_state(Ledger *l, Allocation *a, AllocationState state);
 /* Sets whether the guest of an allocation of the ledger has all its memory allocated. */
 void ledger_set_running(Ledger *l, Allocation *a, bool running);

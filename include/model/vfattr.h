@@ -80,8 +80,8 @@ unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
  */
 int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem);
 /*
- * As vf_attributes_parse(), for attributes that a request or a pool asks for. Also refuses values that no VF can have:
- * a group MAC address, qos without vlan, min-rate above max-rate.
+ * As vf_attributes_parse(), for attributes that a request or a pool asks for. Also refuses values that no VF can have,
+ * such as a group MAC address, qos without vlan, or min-rate above max-rate.
  */
 int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_problem);
 /*

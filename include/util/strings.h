@@ -110,8 +110,8 @@ size_t text_prefix(const char *text, size_t max);
 size_t utf8_encode(uint32_t code, char *buf);
 
 /* Returns true when s is printable: valid UTF-8 without control characters, line breaks, invisible characters,
- * characters that change the text direction, and noncharacters. All text from callers and files is checked with this
- * function. */
+ * characters that change the text direction, and noncharacters. Single-line text from callers and files is checked with
+ * this function. */
 bool text_is_clean(const char *s);
 
 #define UUID_STRING_MAX 37
