@@ -7,19 +7,21 @@
 #include <json-c/json.h>
 #include <systemd/sd-bus.h>
 
-/* Creates an event loop that serves the bus and ends when the bus connection ends. It calls on_reload() at SIGHUP.
- * Returns 0 or a negative errno, as all functions below do. Only where they say so, they log the failure. */
+/* Creates an event loop that serves the bus and ends when the bus connection ends. The loop calls on_reload() at
+ * SIGHUP. As all functions below, returns 0 or more, or a negative errno, and logs a failure only if the comment says
+ * so. */
 int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret);
 /* Blocks the signal, so that only the loop handles it: with on_signal(), or with NULL by ending the loop. */
 int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_signal, void *userdata);
-/* Adds a source to the loop. Each time the caller enables the source, it calls run() once, after all other pending
- * sources. */
+/* Adds a source to the loop. Each time the caller enables the source with SD_EVENT_ONESHOT, the loop calls run() once,
+ * after all other pending sources. */
 int agent_add_idle(sd_event *event, sd_event_source **ret, sd_event_handler_t run, void *userdata);
 /* Adds a timer to the loop. The timer is off until agent_set_timer(). */
 int agent_add_timer(sd_event *event, sd_event_source **ret, sd_event_time_handler_t run, void *userdata);
-/* Starts the timer, which calls run() once after usec. Logs a failure. */
+/* Starts the timer, which calls run() once after usec microseconds. Logs a failure. */
 int agent_set_timer(sd_event_source *timer, uint64_t usec);
-/* Tells systemd that the agent is ready, and runs the loop until it ends. Logs a failure. */
+/* Tells systemd that the agent is ready, and runs the loop until it ends. Logs a failure; the end of the bus connection
+ * is one, -ECONNRESET. */
 int agent_loop_run(sd_event *event);
 
 /* Watches the bus: calls on_change() when anything on the node has changed, and on_owner() when passthroughd starts or

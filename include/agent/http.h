@@ -9,8 +9,8 @@
  * and TLS, and done() is called from the loop. A connection stays open for further requests, for at most HTTP_AGE_SEC;
  * the certificate files are read for each new connection, so that renewed certificates are used.
  *
- * Redirections are not followed. A reply may have at most 16 MiB. Requests are not repeated; retry_usec() helps callers
- * to repeat them.
+ * Redirections are not followed. A reply must have less than 16 MiB. Requests are not repeated; retry_usec() helps
+ * callers to repeat them.
  */
 
 #include <json-c/json.h>
@@ -39,8 +39,8 @@ typedef struct HttpRequest {
 } HttpRequest;
 
 typedef struct HttpReply {
-        int status;            /* HTTP status; or a negative errno, logged, if there was no reply */
-        json_object *document; /* NULL: the body is empty or is not JSON */
+        int status;            /* HTTP status; or a negative errno, logged, if there was no reply or it is too long */
+        json_object *document; /* NULL: the body is empty or is no JSON object */
         bool has_body;
         char *header; /* value of HttpRequest.reply_header; NULL: the reply has none */
 } HttpReply;

@@ -38,7 +38,7 @@ const char *hypervisor_to_string(Hypervisor h);
 Hypervisor hypervisor_from_string(const char *s);
 
 typedef enum AfterRelease {
-        AFTER_RELEASE_RESTORE, /* restore the driver and driver_override of before the allocation (the default) */
+        AFTER_RELEASE_RESTORE, /* restore the driver and driver_override from before the allocation (the default) */
         AFTER_RELEASE_KEEP,    /* leave the device bound to the VFIO driver */
         _AFTER_RELEASE_MAX,
         _AFTER_RELEASE_INVALID = -22,
@@ -59,14 +59,14 @@ IommufdMode iommufd_mode_from_string(const char *s);
 
 typedef enum PoolBind {
         POOL_BIND_ALLOCATE, /* unbind the host driver when the device is allocated (the default) */
-        POOL_BIND_START,    /* bind the VFIO driver at startup */
+        POOL_BIND_START,    /* bind the VFIO driver at startup, at a reload, and when the device is plugged in */
         _POOL_BIND_MAX,
         _POOL_BIND_INVALID = -22,
 } PoolBind;
 const char *pool_bind_to_string(PoolBind b);
 PoolBind pool_bind_from_string(const char *s);
 
-/* The source of the MAC address and the GUIDs of a VF when the request gives none. */
+/* The source of the MAC address and the GUIDs of a VF if the request does not set them. */
 typedef enum VfIdentity {
         VF_IDENTITY_FRESH,  /* new ones for each allocation (the default) */
         VF_IDENTITY_STABLE, /* the same ones in every allocation of this VF */
@@ -219,7 +219,7 @@ typedef struct RemoteService {
         RemoteHealth health;                            /* Health= */
         RemoteEndpoint endpoints[REMOTE_ENDPOINTS_MAX]; /* an endpoint is in one service only */
         size_t n_endpoints;
-        char *via;       /* Via=: an allocation with slots must also have a device of this pool; NULL: none */
+        char *via;       /* Via=: an allocation with slots also gets a device of this pool; NULL: none */
         char *variables; /* Variables=: NAME=VALUE words; %h, %p, %n: host, port, slots. NULL: none */
 } RemoteService;
 
@@ -248,8 +248,9 @@ typedef struct Config {
         size_t n_files;
         size_t size;           /* bytes of their text */
         Hypervisor hypervisor; /* Hypervisor=, default kvm */
-        char *vfio_driver;     /* VfioDriver=, default "vfio-pci"; with Hypervisor=xen always PCIBACK_DRIVER */
-        bool variants; /* VfioDriver=auto: a device that has a VFIO variant driver is bound to it; not with Xen */
+        char *vfio_driver;     /* VfioDriver=; "vfio-pci" for auto, the default; with Xen always PCIBACK_DRIVER */
+        bool variants; /* VfioDriver=auto: a device for which a VFIO variant driver is loaded is bound to it; not with
+                          Xen */
         unsigned job_timeout;      /* JobTimeoutSec=, seconds, 1..3600, default 60 */
         unsigned parallel_devices; /* ParallelDevices=, 1..64, default 16 */
         CpuSet housekeeping;       /* HousekeepingCpus=, CPUs never allocated to guests; default none */
@@ -278,10 +279,10 @@ typedef struct Config {
         ConfigModule modules[FABRIC_MODULE_MAX]; /* Module= of [Fabric]: each address and each module id at most once */
         size_t n_modules;
         /*
-         * NULL, or a sentence with FILE:LINE about a part of the configuration that may exclude devices but could not
-         * be read: a broken line of [Exclude], a broken KeepInterfaces= line, a broken or unknown section header that
-         * may mean [Exclude], or an unreadable file. While this is set, no device is offered and no VFs are created;
-         * the rest of the configuration applies.
+         * NULL, or a sentence about a part of the configuration that may exclude devices but could not be read: a
+         * broken line of [Exclude], a broken KeepInterfaces= line, a Match= line outside any section, a broken or
+         * unknown section header that may mean [Exclude], or an unreadable file. While this is set, no device is
+         * offered and no VFs are created; the rest of the configuration applies.
          */
         char *block_reason;
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */
@@ -291,8 +292,8 @@ typedef struct Config {
         size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
 } Config;
 
-/* Returns the driver to which the device is bound for a guest: that of VfioDriver=, or with VfioDriver=auto the VFIO
- * variant driver for the device if there is one. */
+/* Returns the driver to which the device is bound for a guest: with VfioDriver=auto the loaded VFIO variant driver for
+ * the device if there is one; otherwise Config.vfio_driver. */
 const char *config_driver(const Config *config, const Inventory *inv, const PciDevice *dev);
 
 /* Creates a Config with the defaults and without pools. NULL when out of memory. */
@@ -300,13 +301,17 @@ Config *config_new(void);
 Config *config_free(Config *c);
 DEFINE_CLEANUP(Config *, config_free)
 
-/* Adds the text of a file, size bytes without a NUL, to c. A value replaces the value of an earlier file, Match= lines
- * are added to earlier ones, and an empty value restores the default. Broken lines, among them lines with a NUL byte,
- * become problems. Returns 0 or -ENOMEM. */
+/* Adds the text of a file, size bytes without a NUL, to c. A value replaces the value of an earlier line, except in
+ * keys of which each line adds to a list: Match=, KeepInterfaces=, Partition=, Module= and Endpoint=. An empty value
+ * restores the default. Broken lines, among them lines with a NUL byte, become problems. If all files together would
+ * have more than CONFIG_TEXT_MAX bytes, the file counts as unreadable (config_read_failed()). Returns 0 or -ENOMEM. */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
-/* Records that an existing file cannot be read. why: the cause; remedy: a static sentence. Returns 0 or -ENOMEM. */
+/* Records that an existing file cannot be read, in the problems, in unreadable and in block_reason. why: the cause;
+ * remedy: a static sentence. Returns 0 or -ENOMEM. */
 int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
-/* Checks the configuration as a whole, and adds the problems. Call it after the last file. Returns 0 or -ENOMEM. */
+/* Checks the configuration as a whole, adds the problems, and drops settings that contradict others. With
+ * Hypervisor=xen, also sets vfio_driver, variants and the default of Libvirt=. Call it after the last file. Returns 0
+ * or -ENOMEM. */
 int config_finish(Config *c);
 /* Makes a Config from one file, as config_new(), config_read_text() and config_finish() do. Returns 0 or -ENOMEM. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);

@@ -17,9 +17,9 @@ typedef struct Policy {
         char **problems;   /* "file:line: sentence"; for example, that a device matches two pools */
         size_t n_problems;
         size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
-        /* VERDICT_INVALID_REQUEST when both a PF and one of its VFs are offered; the message names both. The daemon
-         * refuses a new configuration with a conflict. When the conflict appears later, requests for the PF are refused
-         * because it has VFs, so the hardware is never allocated twice. */
+        /* VERDICT_INVALID_REQUEST when a pool offers a PF, and one also offers a VF of the PF or has VirtualFunctions=
+         * for the PF; the message names both. The daemon refuses a new configuration with a conflict. When the conflict
+         * appears later, requests for the PF are refused because it has VFs: the hardware is never allocated twice. */
         Refusal conflict;
 } Policy;
 
@@ -39,18 +39,19 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
 /* Computes the verdicts of dev, its IOMMU group and its VFs again. Call it when the driver of dev has changed. */
 void policy_recheck(Policy *p, const PciDevice *dev);
 
-/* Returns true when an [Exclude] line matches the device. */
+/* Returns true when an [Exclude] line matches the device; for a slot of a mediated device, its GPU. */
 bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 /* Returns the pool of the device, or NULL. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);
 /* Returns true when the device is in a pool with Fabric=yes. */
 bool policy_has_fabric(const Policy *p, const PciDevice *dev);
-/* Returns true when the host needs the device, or has memory of the device online. pool: with StopServices= of this
- * pool, online memory does not count, because the job that unbinds the device stops these services, which take the
- * memory offline; NULL: it counts. */
+/* Returns true when the host needs the device, or has memory of the device online. pool: if this pool has
+ * StopServices=, online memory does not count, because the job that unbinds the device first stops the services that
+ * use the memory; NULL: it counts. */
 bool policy_host_needs(const PciDevice *dev, const Pool *pool);
-/* Returns true when the device is in a pool and is neither excluded nor needed by the host. Whether it can be allocated
- * is told by policy_check(). */
+/* Returns true when the device is in a pool and may leave the host: it is not excluded, not needed by the host, no
+ * display (unless forced), in a PCI domain that can be assigned, and Config.block_reason is not set. Whether it can be
+ * allocated is told by policy_check(). */
 bool policy_offers(const Policy *p, const PciDevice *dev);
 
 /* Returns VERDICT_NONE when the device may be allocated. Otherwise returns the most fundamental reason against it, and
@@ -70,8 +71,8 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
  * such as the second port of a NIC. A blocking member gives policy_check() VERDICT_GROUP_NOT_VIABLE.
  */
 typedef enum GroupRole {
-        GROUP_ROLE_LEAVE, /* not touched: a bridge, part of the platform, or a device in no pool with a harmless driver
-                           */
+        GROUP_ROLE_LEAVE, /* not touched, its driver is harmless: a bridge, a part of the platform, an excluded device,
+                             a PF with VFs, or a device that cannot be held */
         GROUP_ROLE_COMPANION, /* passed to the guest as another function of the same card */
         GROUP_ROLE_HOLD,      /* bound to the VFIO driver, not passed to the guest */
         GROUP_ROLE_BLOCK,     /* keeps its host driver, so no device of the group can be allocated */
@@ -83,8 +84,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
  * the daemon also creates them on a PF that the host needs: one with a default route, a mounted disk, or the display of
  * the host. An exception is a PF in a bond with RoCE LAG, because the host would lose the bond's RDMA device: then a
  * Match= line of the pool must name the PF. The daemon creates no VFs on a PF that [Exclude] matches, on a PF whose VFs
- * [Exclude] would match, or while a line of [Exclude] is unreadable. Existing VFs are devices like any other: they are
- * offered, even of an excluded PF, unless [Exclude] matches the VFs too (pf=).
+ * [Exclude] would match, on a PF in a PCI domain that cannot be assigned, or while Config.block_reason is set. Existing
+ * VFs are devices like any other: they are offered, even of an excluded PF, unless [Exclude] matches the VFs too (pf=).
  */
 
 /* Returns the pool whose VirtualFunctions= asks for VFs on this PF, if the daemon may create them; otherwise NULL. */
@@ -96,8 +97,9 @@ const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
 /* Returns true when a Match= line of the pool has pf= with the whole address of the PF. */
 bool policy_names_pf(const Pool *pool, const PciDevice *pf);
-/* Returns true when the PF is a port in a bond whose ports share one RDMA device (RoCE LAG) while the PF has no VFs.
- * With VFs, each port has an RDMA device of its own. Returns false if another port has VFs. */
+/* Returns true when the PF is a port in a bond of mlx5 ports that share one RDMA device (RoCE LAG) as long as the PF
+ * has no VFs. With VFs on any of its ports, each port has an RDMA device of its own; so returns false if another port
+ * has VFs. */
 bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf);
 /* As policy_check_vfs(), and also checks whether the PF can have as many VFs as the pool asks for. Returns
  * VERDICT_NOT_SUPPORTED if not, VERDICT_PF_ABSENT if the PF has no host driver. */

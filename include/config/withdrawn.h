@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The withdrawn devices: pools offered them until a configuration with broken lines, or with no file, was loaded. */
+/* Withdrawn devices: a pool offered them before a configuration with broken lines, or with no file, was loaded, and no
+ * pool offers them now. */
 
 #include "config/policy.h"
 
@@ -10,14 +11,14 @@ typedef struct WithdrawnDevice {
         char *pool; /* the last pool that offered the device */
 } WithdrawnDevice;
 
-/* At most all devices of the inventory. */
+/* Has at most one entry for each device of the inventory. */
 typedef struct WithdrawnList {
         WithdrawnDevice *devices;
         size_t n;
 } WithdrawnList;
 
 /* Updates the list; call it when a configuration is loaded. before, now: the policies that the old and the new
- * configuration make of the same inventory. A device stays in the list until a pool offers it, or until the
- * configuration has files and no broken line. Returns 0, or -ENOMEM, which leaves the list unchanged. */
+ * configuration make of the same inventory. A device stays in the list until a pool offers it, or until a configuration
+ * with files and without problems is loaded. Returns 0, or -ENOMEM, which leaves the list unchanged. */
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
 void withdrawn_done(WithdrawnList *l);

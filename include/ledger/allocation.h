@@ -23,7 +23,7 @@
 #define ALLOCATION_SERVICES_MAX 64U    /* endpoints */
 
 typedef enum AllocationState {
-        ALLOCATION_RESERVED,  /* a plan, or a lease: on disk, and removed when the lease ends */
+        ALLOCATION_RESERVED,  /* a plan, not on disk; or a lease, on disk and removed when it ends */
         ALLOCATION_PREPARING, /* on disk; a job binds its devices to VFIO drivers */
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
@@ -53,7 +53,7 @@ typedef enum DevicePhase {
         DEVICE_PHASE_SETTLED,
         DEVICE_PHASE_ATTACHING, /* an attach runs, or was interrupted: then the device is detached again */
         DEVICE_PHASE_DETACHING, /* a detach runs, or was interrupted: the device returns to the host */
-        DEVICE_PHASE_KEPT,      /* as settled. A detach has failed because the guest did not release the device */
+        DEVICE_PHASE_KEPT,      /* settled, but a detach has failed because the guest did not release the device */
         _DEVICE_PHASE_MAX,
         _DEVICE_PHASE_INVALID = -22,
 } DevicePhase;
@@ -123,7 +123,7 @@ typedef struct Cell {
 /* Returns the host NUMA node of the cell's memory. */
 int cell_memory_node(const Cell *cell);
 
-/* Slots of one endpoint of a service. Kind and variables are copied from the configuration at the claim, so that a
+/* Slots of one endpoint of a service. Kind and variables are copied from the configuration by the plan, so that a
  * guest's description does not change later. */
 typedef struct AllocationService {
         char name[POOL_NAME_MAX + 1];
@@ -140,15 +140,15 @@ typedef struct AllocationStatus {
         char *domain;        /* the running domain that uses its devices; NULL: none known */
         bool running;        /* a guest runs and all its memory is allocated. Set by ledger_set_running() */
         bool taken;          /* the reason says that a program, or the host, uses a device of the allocation */
-        bool halted;         /* the last job that attached or detached devices has failed */
+        bool halted;         /* the last attach or detach has failed, and the daemon does not continue it by itself */
         bool is_shown;       /* clients were told of its D-Bus object */
         bool is_noted;       /* its D-Bus object may have changed since clients were last told */
-        bool resume_refused; /* a ready allocation lost its bindings or its partition, and preparing it again was
-                                refused. Repeated when the cause has passed */
-        bool partition_idle; /* the partition is lost and may be activated: at Fabric Manager's last report no guest had
-                                its GPUs, and partition_retry has passed */
-        const char *partition_lost; /* why the partition of a ready allocation is not active: a static sentence that
-                                       begins in lower case. NULL: active, as far as is known */
+        bool resume_refused; /* a ready allocation lost bindings, a vGPU or its partition, and could not be prepared
+                                again yet: the daemon tries again when the cause has passed */
+        bool partition_idle; /* at Fabric Manager's last report no process had the GPUs of the partition open, and
+                                partition_retry had passed: if the partition is lost, it may be activated */
+        const char *partition_lost; /* why the partition of a ready allocation is not active: a static text that follows
+                                       a colon and ends with a full stop. NULL: active, as far as is known */
         unsigned partition_delay;   /* seconds between the last failed activation and the next try; doubled by each
                                        failure; 0: none has failed */
         uint64_t partition_retry;   /* when to try again: CLOCK_MONOTONIC, microseconds */
@@ -162,17 +162,19 @@ typedef struct Allocation {
         char id[37];         /* UUID of the allocation and of its domain */
         uint32_t owner;      /* uid of the caller */
         uint32_t hold;       /* length of the lease in seconds; 0: no lease */
-        char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot whose CLOCK_BOOTTIME lease_end is in */
+        char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot to which lease_end refers */
         uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
         char *tag;           /* free text from the caller; NULL: none */
         char *token;    /* a later request with the same token gets this allocation instead of a new one; NULL: none */
         char *consumer; /* UUID, in lower case, of its consumer in Placement or of its claim in Kubernetes; NULL: none
                          */
         bool release_with_domain; /* release the allocation when its domain ends */
-        bool had_domain;          /* a domain has used the allocation */
+        bool had_domain;          /* a domain has used the allocation; set only with release_with_domain. In
+ quarantine: a guest of Nova has used the device */
         bool forced;              /* the request had force=true, so a display of the console may be allocated */
         uint64_t generation;     /* the node's counter of allocations when this one was made: unique, unlike the name */
-        AllocationState state;   /* as on disk, so never in-use. In the ledger only ledger_set_state() changes it */
+        AllocationState state;   /* as on disk, so never in-use. While ledger_find() finds it, only ledger_set_state()
+                                    changes it */
         AllocationStatus status; /* what is not on disk */
         char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
                          NULL */
@@ -197,7 +199,7 @@ typedef struct Allocation {
         size_t n_services;
 } Allocation;
 
-/* Returns the driver that a prepared device d of the allocation is bound to. */
+/* Returns the driver to which device `d` of a prepared allocation is bound. */
 static inline const char *allocation_driver(const Allocation *a, const AllocationDevice *d) {
         return d->vfio_driver ?: a->vfio_driver;
 }
@@ -206,7 +208,7 @@ static inline const char *allocation_driver(const Allocation *a, const Allocatio
  * has a reason (plan/promise.h). */
 AllocationState allocation_shown_state(const Allocation *a);
 
-/* Values of AllocationStatus.partition_lost. */
+/* Values of AllocationStatus.partition_lost, beside those of step_cause(). */
 #define PARTITION_INACTIVE      "Fabric Manager has restarted, or another program deactivated the partition."
 #define PARTITION_USERS_UNKNOWN "the users of its GPUs cannot be determined, so it was not activated."
 #define PARTITION_UNSUPPORTED   "Fabric Manager does not have it, or has it with other GPUs."
@@ -220,7 +222,8 @@ static inline void allocation_keep_partition(Allocation *a) {
 Allocation *allocation_new(const char *name);
 Allocation *allocation_free(Allocation *a);
 DEFINE_CLEANUP(Allocation *, allocation_free)
-/* Returns the end of the devices: NULL for an allocation without devices, to which C adds nothing, not even 0. */
+/* Returns the end of the devices. In an allocation without devices, a->devices may be NULL, to which C does not allow
+ * to add even 0. */
 static inline AllocationDevice *allocation_devices_end(const Allocation *a) {
         return a->n_devices > 0 ? a->devices + a->n_devices : a->devices;
 }
@@ -239,9 +242,9 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 /* Returns whether any device of the allocation is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * The first function returns a copy of the allocation with all its devices, the second one with the devices that are
- * not settled, and without CPUs and memory. No ledger has the copy. It is ready, has no domain and no reason, and its
- * devices are settled. NULL: out of memory.
+ * The first function returns a copy of the allocation with all its devices. The second one returns a copy with only the
+ * devices that are not settled, without CPUs, memory, shared memory and services. No ledger has the copy. It is ready,
+ * has no domain and no reason, and its devices are settled. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
@@ -257,13 +260,13 @@ bool allocation_has_guest(const Allocation *a);
 void allocation_forget_guest(Allocation *a);
 /* Returns the device at the address; NULL when the allocation has none there. */
 const AllocationDevice *allocation_find_device(const Allocation *a, PciAddress address);
-/* Returns a new failed allocation with the reason: it has the name, id, owner and generation of `a`, and only the
- * device d. NULL: out of memory. */
+/* Returns a new failed allocation with the reason: it has the name, id, owner, generation and VFIO driver of `a`, and
+ * only the device `d`, which is one of `a`. NULL: out of memory. */
 Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, const char *reason);
 uint64_t allocation_memory(const Allocation *a);
 /*
- * Returns true when dev, the device at the address of d, is the allocated card: it has the same ids, and the same
- * serial number or, if a serial number is unknown, the same path.
+ * Returns true when dev, the device at the address of `d`, is the allocated card: it has the same ids (a VF: also the
+ * same PF and VF index), and the same serial number or, if a serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 /* The name of the host device that a guest gets with d, as in guest/domain-facts.h. */
@@ -274,8 +277,8 @@ bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev)
 /* Gives each vGPU that will be a mediated device a UUID, unless it has one already: mdev_uuid_format() makes it from
  * the id of the allocation. */
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
-/* Returns true when every settled device of the allocation is present, is the allocated card, is bound to its VFIO
- * driver and has its vGPU. A boot unbinds the devices and removes the vGPUs. */
+/* Returns true when every settled device of the allocation is present, is the allocated card, is bound to its driver
+ * (allocation_driver()) and has its vGPU. A boot unbinds the devices and removes the vGPUs. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
 /* Returns true when the serial numbers of d and dev are known and differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
@@ -285,7 +288,7 @@ int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const 
 
 /*
  * Checks the name of an allocation: [A-Za-z0-9][A-Za-z0-9_.-]*, at most ALLOCATION_NAME_MAX bytes. Such a name is safe
- * as a file name, libvirt domain name and D-Bus label.
+ * as a file name and as the name of a libvirt domain.
  */
 bool allocation_name_is_valid(const char *name);
 /* As allocation_name_is_valid(), but refuses an invalid name. VERDICT_NONE or VERDICT_INVALID_REQUEST. */

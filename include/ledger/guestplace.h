@@ -3,9 +3,9 @@
 
 /*
  * The place of a device in a running guest. libvirt assigns the address when the guest starts or when the device is
- * attached. It stays until the guest ends or the device is detached. So the place is read from libvirt's document of
- * the running domain and never computed: an attach or detach changes the layout that guest/guestpci.h computes, but not
- * the running guest.
+ * attached. The address stays until the guest ends or the device is detached. So the place is read from libvirt's
+ * document of the running domain and never computed: an attach or detach changes the layout that guest/guestpci.h
+ * computes, but not the running guest.
  *
  * Only the bus numbers in the path are computed: from busNr of the expander in that document, depth first, as the
  * guest's firmware assigns them.

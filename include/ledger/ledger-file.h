@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * The ledger file: one allocation as text. The format is private to this program, and has only facts that sysfs cannot
- * tell. Pure: host/store.h reads and writes the files.
+ * The ledger file: one allocation as text. The format is private to this program, and has what sysfs cannot tell, or
+ * cannot tell while a device is missing. Pure: host/store.h reads and writes the files.
  */
 
 #include "ledger/allocation.h"
@@ -17,9 +17,9 @@
  * Early daemons wrote these in files of version 1 too, so version 1 is read like version 2. 3: slots of services,
  * vGPUs and mediated devices on VFs, tags, tokens, consumers, leases, NVLink partitions, phases of devices; 0.3 wrote
  * most of these in files of version 2. 4: addresses with an instance, for mediated devices on a GPU without VFs.
- * 5: power management, persistence mode and reset methods before the allocation, which a release restores, and the node
- * of a cell's memory. An allocation is written in the oldest version that has all its members, so that older daemons
- * can read it.
+ * 5: power management, persistence mode and reset methods before the allocation, which a release restores; the node of
+ * a cell's memory; the kind of confidential guest. An allocation is written in the oldest version that has all its
+ * members, so that older daemons can read it.
  *
  * Two members need no new version, because an older daemon that drops them treats the hardware in the same way. "guest"
  * is the place of a device in a running guest; libvirt reports it again. "fatal_errors" counts the fatal errors of a
@@ -37,5 +37,5 @@ typedef enum LedgerFileResult {
         LEDGER_FILE_UNKNOWN_VERSION, /* written by a newer program */
 } LedgerFileResult;
 /* Parses the text of a file, which need not end with a NUL. LEDGER_FILE_OK sets *ret. Otherwise *ret_message says what
- * is wrong, and the caller frees it. */
+ * is wrong (NULL when out of memory), and the caller frees it. A lack of memory counts as LEDGER_FILE_BROKEN. */
 LedgerFileResult ledger_file_parse(const char *text, size_t size, Allocation **ret, char **ret_message);

@@ -4,10 +4,11 @@
 /*
  * The ledger: which allocation has which hardware. Every claim is made here, so the ledger alone prevents
  * overcommitment. Invariants: a device and all devices of its IOMMU group are in at most one allocation; a PF is never
- * allocated together with its VFs; a CPU belongs to at most one allocation; the memory claimed on a node with one page
- * size never exceeds the node's memory less the reserve; a shared region has one owner and counts once; a claim never
- * takes more slots of an endpoint than the endpoint has. The cost of a claim does not depend on the number of
- * allocations, except for a binary search. Pure: host/store.h writes the ledger to disk.
+ * allocated together with its VFs; a CPU belongs to at most one allocation; a claim never makes the memory claimed on a
+ * node in pages of one size exceed what the node has, less ReserveMemory= for ordinary pages; a shared region has one
+ * owner and counts once; a claim never takes more slots of an endpoint than the endpoint has. The cost of a claim
+ * depends on the number of allocations only by binary searches and by moving elements of sorted arrays. Pure:
+ * host/store.h writes the ledger to disk.
  */
 
 #include "config/config.h"
@@ -24,7 +25,7 @@ typedef struct Claim {
 
 typedef struct PfUse {
         PciAddress pf;
-        unsigned vfs; /* how many VFs of the PF allocations have */
+        unsigned vfs; /* how many of the PF's VFs are allocated */
 } PfUse;
 
 typedef struct MemoryClaim {
@@ -47,7 +48,7 @@ typedef struct SharedRegion {
         const Allocation **members; /* ascending by name */
         size_t n_members;
         size_t n_ready; /* members in state ready. The region's file exists while there are any */
-        bool removed;   /* the file was found missing although there are ready members */
+        bool removed;   /* the file was found missing or replaced although there are ready members */
 } SharedRegion;
 
 typedef struct Ledger {
@@ -65,10 +66,10 @@ typedef struct Ledger {
         size_t n_slots;
         CpuSet cpus;
         /*
-         * Devices in quarantine: their release failed, or an admin must inspect them after each use (OneTimeUse=).
-         * Neither the device nor its IOMMU group is allocated until an admin clears it. Each entry is an allocation
-         * made by allocation_reduce(): the name of the former holder, only this device, and the cause as reason. The
-         * entries are on disk too.
+         * Devices in quarantine: their release failed, a guest of Nova has used them, or an admin must inspect them
+         * after each use (OneTimeUse=). Neither the device nor its IOMMU group is allocated while it is in quarantine.
+         * Each entry is an allocation made by allocation_reduce(): the name of the former holder (after a guest of
+         * Nova, of the pool), only this device, and the cause as reason. The entries are on disk too.
          */
         Allocation **quarantined;
         size_t n_quarantined;
@@ -93,16 +94,16 @@ const char *ledger_problem(const Ledger *l);
 Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allocation *a, Refusal *ret);
 
 /*
- * Adds an allocation that was claimed before, read from disk at startup. Does not check inventory and capacity, because
- * the claim stands even if the hardware is missing. Refuses hardware that another allocation has. On VERDICT_NONE the
- * ledger owns the allocation.
+ * Adds an allocation that was claimed before, such as one read from disk at startup. Does not check inventory and
+ * capacity, because the claim stands even if the hardware is missing. Refuses hardware that another allocation has. On
+ * VERDICT_NONE the ledger owns the allocation.
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 
 /* Removes the allocation, which the caller then owns. NULL when no allocation has the name. */
 Allocation *ledger_remove(Ledger *l, const char *name);
 
-/* Sets the state of an allocation of the ledger, and counts it in its regions. */
+/* Sets the state of an allocation of the ledger, and updates n_ready of its regions. */
 void ledger_set_state(Ledger *l, Allocation *a, AllocationState state);
 /* Sets whether the guest of an allocation of the ledger has all its memory allocated. */
 void ledger_set_running(Ledger *l, Allocation *a, bool running);
@@ -127,11 +128,12 @@ unsigned ledger_slots_free(const Ledger *l, const Config *config, const Endpoint
                            const char *endpoint);
 /* Returns how many bytes of the node's memory are allocated in pages of this size. */
 uint64_t ledger_memory(const Ledger *l, int node, uint64_t page_size);
-/* Returns the part of ledger_memory() that running guests have not yet taken from the node's free memory. */
+/* Returns the part of ledger_memory() that the kernel still reports as free, because no running guest and no existing
+ * shared region uses it. */
 uint64_t ledger_memory_idle(const Ledger *l, int node, uint64_t page_size);
 /*
  * Returns the bytes of the node, in pages of this size, that a further allocation may have: at most the node's
- * unclaimed memory, and at most the memory free now less ledger_memory_idle().
+ * unclaimed memory (of ordinary pages, less ReserveMemory=), and at most the memory free now less ledger_memory_idle().
  */
 uint64_t ledger_memory_free(const Ledger *l, const Inventory *inv, const Config *config, const NumaNode *node,
                             uint64_t page_size);
@@ -161,7 +163,8 @@ typedef struct VgpuRoom {
  * if it were in the ledger, or NULL. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret);
-/* Returns VERDICT_NO_VGPU unless each GPU has room for the vGPUs that `a` wants of it. `a` is not in the ledger. */
+/* Returns VERDICT_NO_VGPU unless each GPU has room for the vGPUs that `a` wants of it, and these are of one type. `a`
+ * is not in the ledger. */
 Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
 
 /* Returns VERDICT_NONE when the device is not blocked by a job, not in quarantine, and not used by a guest without an
@@ -169,8 +172,8 @@ Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocati
 Verdict ledger_check_kept(const Ledger *l, const DeviceStatusTable *status, PciAddress address, Refusal *ret);
 
 /*
- * Puts the device of an allocation with one device into quarantine, and replaces an earlier entry of the device. On 0
- * the ledger owns the allocation. -ENOMEM.
+ * Puts the device of an allocation with one device into quarantine, and replaces an earlier entry of the device. 0 or
+ * -ENOMEM. On 0 the ledger owns the allocation.
  */
 int ledger_quarantine(Ledger *l, Allocation *a);
 /* Returns the quarantine entry of the device, or NULL. */

@@ -32,7 +32,7 @@ const char *region_file(const Region *r, char buf[static REGION_FILE_MAX]);
  */
 char *region_server(const Region *r, const char *pattern);
 
-/* Sets the region's name. VERDICT_INVALID_REQUEST unless the name is a valid file name. */
+/* Sets the region's name. VERDICT_INVALID_REQUEST unless allocation_name_is_valid() accepts it. */
 Verdict region_name(Region *r, const char *name, Refusal *ret);
 /* Checks the size and the page size of the region. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
 Verdict region_check(const Region *r, Refusal *ret);

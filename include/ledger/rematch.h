@@ -16,10 +16,10 @@ typedef struct Rematch {
                                  another allocation */
 } Rematch;
 
-/* Returns true when dev has the ids, the slot and the function of d (a VF: those of its PF, and the VF index). Only
- * then the serial number of dev is worth reading. */
+/* Returns true when dev has the ids, the slot number and the function number of `d` (a VF: the slot and function of its
+ * PF, and the VF index). Only then the serial number of dev is worth reading. */
 bool rematch_may_be(const AllocationDevice *d, const PciDevice *dev);
-/* Returns true when the device at the address of d is its card and at its path. */
+/* Returns true when the device at the address of `d` is the allocated card, at the same path as before. */
 bool rematch_is_home(const AllocationDevice *d, const Inventory *inv);
 /* Finds the devices whose address changed, in the order of the allocations. Apply all entries together, because cards
  * may have swapped addresses. 0 or -ENOMEM. The caller frees *ret. */

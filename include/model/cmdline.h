@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads the kernel command line. */
+/* Parses the text of the kernel command line. */
 
 #include "model/cpuset.h"
 #include "model/inventory.h"
 
 /* Finds the next KEY=VALUE of a kernel command line; a KEY without "=" has an empty value. '-' and '_' are the same, as
- * in the kernel. Searches from *rest, and advances it. False: there is none. The value has *ret_n bytes and no NUL. */
+ * in the kernel. Searches from *rest, and advances it. Returns false if there is none. The value has *ret_n bytes and
+ * no NUL. */
 bool cmdline_next(const char **rest, const char *key, const char **ret_value, size_t *ret_n);
 /* Returns true when the command line has KEY, with or without a value. */
 bool cmdline_has(const char *cmdline, const char *key);

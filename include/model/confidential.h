@@ -8,7 +8,7 @@
 
 typedef enum Confidential {
         CONFIDENTIAL_NONE,
-        CONFIDENTIAL_SEV, /* also SEV-ES. Only a template asks for it */
+        CONFIDENTIAL_SEV, /* also SEV-ES. A request cannot ask for it, only a template can */
         CONFIDENTIAL_SNP,
         CONFIDENTIAL_TDX,
         _CONFIDENTIAL_MAX,
@@ -30,7 +30,7 @@ const char *confidential_title(Confidential c);
  * reset (set_cc_mode() and set_ppcie_mode() of gpu-admin-tools, github.com/NVIDIA/gpu-admin-tools).
  */
 typedef enum ConfidentialMode {
-        CONFIDENTIAL_MODE_UNKNOWN, /* of a GPU that NVIDIA's driver has not told about */
+        CONFIDENTIAL_MODE_UNKNOWN, /* NVIDIA's driver has not reported the mode of the GPU */
         CONFIDENTIAL_MODE_OFF,
         CONFIDENTIAL_MODE_ON,
         CONFIDENTIAL_MODE_DEVTOOLS,       /* as on, but with profilers, so that data is not protected */

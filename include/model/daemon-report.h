@@ -13,11 +13,11 @@ typedef struct DaemonReport {
         char *sysroot;     /* directory of the machine that it serves; usually "/" */
         char *config_file; /* its --config=; NULL: it searches the default paths */
         char *read_only;   /* sentence: why it makes no allocations; NULL: it makes them */
-        char *problems[DAEMON_PROBLEMS_MAX]; /* of the configuration, as sentences */
+        char *problems[DAEMON_PROBLEMS_MAX]; /* sentences about devices, allocations, endpoints and the configuration */
         size_t n_problems;
         size_t n_unlisted;    /* how many further problems the last entry stands for */
         bool asks_libvirt;    /* Libvirt= is not empty */
-        char *libvirt_reason; /* sentence: why libvirt cannot be asked; NULL: the next members are set */
+        char *libvirt_reason; /* sentence: why libvirt does not answer; NULL: it answers, or is not asked */
         char *libvirt_version, *qemu_version; /* "11.3.0"; NULL: unknown */
         char *libvirt_features;               /* words: "maxphysaddr iommufd"; NULL: none */
 } DaemonReport;

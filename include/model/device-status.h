@@ -7,11 +7,11 @@
 #include "model/refusal.h"
 
 typedef enum DeviceFinding {
-        DEVICE_FOREIGN,   /* a guest uses the device, but no allocation of that guest has it */
+        DEVICE_FOREIGN,   /* a guest uses the device, which is in a pool but in no allocation */
         DEVICE_ASSIGNED,  /* a guest of Nova uses the device, whose pool has Scheduler=nova */
         DEVICE_STUCK,     /* a job's access to the device has not returned from the kernel */
         DEVICE_BUSY,      /* a job works on the device, which is in no allocation */
-        DEVICE_UNHEALTHY, /* a health check of the device failed. An allocation keeps the device */
+        DEVICE_UNHEALTHY, /* a health check of the device failed. An allocation that has the device keeps it */
         DEVICE_LOST,      /* as DEVICE_UNHEALTHY: NVIDIA's driver has lost the GPU */
         DEVICE_UNLINKED,  /* as DEVICE_UNHEALTHY: Fabric Manager reports failed NVLinks of the GPU */
         DEVICE_LINKED,    /* as DEVICE_UNHEALTHY: an NVLink partition of the GPU is active without an allocation */

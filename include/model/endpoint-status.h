@@ -5,10 +5,10 @@
  * What the daemon has found out about endpoints of services while it runs: whether they accept connections. Not on
  * disk: forgotten when the daemon ends. Pure.
  *
- * An endpoint that has never answered is down after one failed connect: guests cannot use it, and the node may have
- * just booted. An endpoint that has answered is down after two failed connects in a row, so that a restart of its
- * server takes no slots from the node. One accepted connection brings an endpoint back. An unknown answer changes
- * neither the state nor the count of failed connects.
+ * An endpoint that has accepted no connection since the daemon started is down after the first failed connect. An
+ * endpoint that has accepted one is down after two failed connects in a row, so that a restart of its server takes no
+ * slots from the node. One accepted connection brings an endpoint back. ENDPOINT_UNKNOWN changes neither the state nor
+ * the count of failed connects.
  */
 
 #include <stdbool.h>
@@ -16,8 +16,8 @@
 
 #define ENDPOINT_MAX 127U /* bytes of HOST:PORT */
 
-/* The outcome of a connect to an endpoint. If the host's addresses have different outcomes, the lowest one counts, and
- * ENDPOINT_UNKNOWN last. */
+/* The outcome of a connect to an endpoint. If the host's addresses have different outcomes, the one with the lowest
+ * value counts, but ENDPOINT_UNKNOWN only if there is no other. */
 typedef enum EndpointAnswer {
         ENDPOINT_UNKNOWN,     /* the connect was impossible, or its outcome is unknown */
         ENDPOINT_ACCEPTS,     /* the endpoint accepted the connection */
@@ -41,7 +41,7 @@ typedef struct EndpointStatus {
         EndpointState state;
         EndpointAnswer answer; /* the last known outcome; ENDPOINT_UNKNOWN: none yet */
         unsigned failed;       /* failed connects since the last accepted one */
-        bool unclear;          /* the outcome after that was ENDPOINT_UNKNOWN */
+        bool unclear;          /* the latest outcome was ENDPOINT_UNKNOWN, so answer is older */
 } EndpointStatus;
 
 typedef struct EndpointStatusTable {

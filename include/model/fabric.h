@@ -28,11 +28,11 @@ typedef struct FabricTable {
         size_t n;
 } FabricTable;
 
-/* Fabric Manager's report, for a question about some partitions. */
+/* Fabric Manager's answer to a question about some partitions. */
 typedef struct FabricReport {
         FabricTable table; /* all partitions that Fabric Manager has */
         uint64_t active;   /* bit i: the table's i-th partition is active */
-        uint64_t inactive; /* bit i: Fabric Manager has the question's i-th partition, which is not active */
+        uint64_t inactive; /* bit i: Fabric Manager has the i-th partition of the question, and it is not active */
         uint32_t n_failed;
         PciAddress failed[FABRIC_FAILED_MAX]; /* GPUs with failed NVLinks */
 } FabricReport;

@@ -18,7 +18,7 @@ typedef struct HealthReading {
         uint64_t fatal;   /* fatal errors that the kernel has counted since it started (AER) */
 } HealthReading;
 
-/* Why a device's health is checked. If several reasons apply, the last of this list counts. */
+/* Why a device's health is checked. If several reasons apply, the later one in this list counts. */
 typedef enum HealthTrigger {
         HEALTH_NOT_DUE,
         HEALTH_DUE_EVENT,
@@ -47,8 +47,9 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
 
 /*
  * Evaluates a reading and stores it in h. Returns 1 when the device is unhealthy: *ret is a sentence with the cause,
- * which the caller frees. Returns 0 when it is healthy, and -ENODATA when the reading is inconclusive; then h is
- * unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not grown.
+ * which the caller frees. Returns 0 when it is healthy. Returns -ENODATA when the reading is inconclusive or memory
+ * runs out; then h is unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not
+ * grown.
  */
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * The hardware of this node: PCI functions, IOMMU groups, NUMA nodes, CPUs. Facts read at one moment, without policy
- * and without allocations. host/scan.h fills the inventory; all other code only reads it. Arrays are sorted, so the
- * same node always gives the same answer.
+ * The hardware of this node as facts, without policy and without allocations: PCI functions, IOMMU groups, NUMA nodes,
+ * CPUs. host/scan.h fills the inventory. A few members are set later, by host/critical.h, host/nvidia.h and
+ * daemon/facts.h. Arrays are sorted, so the same node always gives the same answer.
  */
 
 #include "model/cpuset.h"
@@ -28,7 +28,7 @@
 
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
-        PCI_TYPE_PF,     /* may have VFs: sriov_totalvfs is not 0 */
+        PCI_TYPE_PF,     /* sriov_totalvfs is not 0, or it has VFs */
         PCI_TYPE_VF,     /* has a link physfn */
         _PCI_TYPE_MAX,
 } PciType;
@@ -37,10 +37,10 @@ const char *pci_type_to_string(PciType t);
 /* Access Control Services of a port or multifunction device, from config space (PCIe 6.12; pci_acs_enabled() in the
  * kernel's drivers/pci/pci.c). */
 typedef enum PciAcs {
-        PCI_ACS_UNKNOWN,  /* config space could not be read */
-        PCI_ACS_CLEAN,    /* isolates by definition: an endpoint or upstream port that has its slot alone */
-        PCI_ACS_ISOLATED, /* SV, RR, CR and UF are enabled */
-        PCI_ACS_OPEN,     /* not so: functions can reach each other without the IOMMU */
+        PCI_ACS_UNKNOWN,  /* config space was not read */
+        PCI_ACS_CLEAN,    /* isolates by definition: a VF, or an endpoint or upstream port that has its slot alone */
+        PCI_ACS_ISOLATED, /* of SV, RR, CR and UF, those that the port has are enabled */
+        PCI_ACS_OPEN,     /* does not isolate: functions can reach each other without the IOMMU */
         _PCI_ACS_MAX,
 } PciAcs;
 const char *pci_acs_to_string(PciAcs a);
@@ -59,9 +59,10 @@ typedef enum PciAcsBit {
 const char *pci_acs_bit_to_string(PciAcsBit b);
 #define PCI_ACS_BIT(bit) (1U << (bit))
 
-/* Whether a GPU or NIC uses Address Translation Services. */
+/* Whether a GPU or NIC uses Address Translation Services. For a VF the setting of its PF counts
+ * (peer_ats_function()). */
 typedef enum PciAts {
-        PCI_ATS_UNKNOWN, /* the capability could not be read from config space */
+        PCI_ATS_UNKNOWN, /* config space was not read, as for VFs */
         PCI_ATS_NONE,    /* no capability; the firmware of some NICs can hide it */
         PCI_ATS_OFF,
         PCI_ATS_ON,
@@ -76,17 +77,17 @@ typedef struct PciDevice {
         char *name;        /* from pci.ids, or NULL */
         char *vf_name;     /* from pci.ids, for the VFs of this PF (vf_device), or NULL */
         bool named;        /* pci.ids was searched for name and vf_name */
-        uint64_t serial;   /* of the card (model/serial.h), so a VF has that of its PF; 0: none */
-        bool serial_known; /* the serial number was read. That is done for devices of allocations only */
+        uint64_t serial;   /* serial number of the card (model/serial.h); for a VF, of its PF; 0: none */
+        bool serial_known; /* the serial number was read; the daemon reads it only where it needs it
+                              (manager_read_serial()) */
         unsigned module;   /* NVLink module id that NVIDIA's driver reported; 0: unknown (model/fabric.h) */
-        char *path;        /* path below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0". On some machines a prefix
-                              precedes it: "LNXSYSTM:00/.../pci0000:80/..." */
+        char *path;        /* path below sys/devices: "pci0000:80/0000:80:02.0/0000:82:00.0". On some machines the path
+                              begins with other devices: "LNXSYSTM:00/.../pci0000:80/...". "" or NULL: unknown */
         uint64_t instance; /* inode of its sysfs directory: another one when the card was replugged */
         int parent;        /* index of the bridge above, or -1 on a root bus */
-        int numa_node; /* id of a node in nodes[]; -1: unknown, which is not node 0. If there is only one node, that one
-                        */
-        int own_node;  /* the value of the sysfs attribute numa_node. numa_node differs from it if the value is -1 or is
-                          no node of the machine */
+        int numa_node;   /* NUMA node id; -1: unknown, which is not node 0. If the machine has only one node, its id */
+        int own_node;    /* the value of the sysfs attribute numa_node; -1: none; -2: invalid. If it is -1 or no node of
+                            the machine, the member numa_node is that of the PF or of a bridge above */
         int iommu_group; /* number of the group. The kernel reuses numbers, so it is valid only until the next scan. -1:
                             none, or a group of VFIO's no-IOMMU mode */
         char *driver;    /* NULL when unbound */
@@ -94,24 +95,27 @@ typedef struct PciDevice {
         bool has_override;     /* there is a file driver_override */
         bool vfio; /* has vfio-dev/: the bound driver is a VFIO driver (ABI/testing/sysfs-devices-vfio-dev) */
         char vfio_cdev[VFIO_CDEV_MAX]; /* its VFIO character device, "vfio3", which iommufd needs; "": none */
-        bool sets_guids;  /* the GUIDs of its VFs can be set, because it has a network interface (for InfiniBand by
-                             ib_ipoib) or MLNX_OFED's directory sriov */
-        char *vgpu_types; /* types of vGPU that this VF can have now (model/vgpu.h); NULL: its driver makes no vGPUs */
+        bool sets_guids;    /* the GUIDs of its VFs can be set, because it has a network interface (for InfiniBand by
+                               ib_ipoib) or MLNX_OFED's directory sriov */
+        char *vgpu_types;   /* of a VF or slot: types of vGPU that it can have (model/vgpu.h); NULL: its driver makes no
+                               vGPUs */
         unsigned vgpu_type; /* id of the type of its vGPU; 0: it has none */
-        bool mdev_parent;   /* its driver makes mediated devices. On a VF: its vGPU is one (host/mdev.h) */
-        char *mdev_types;   /* of a GPU without VFs: the types of its mediated devices, which are the vgpu_types of its
-                               slots (model/mdev-slots.h); NULL: it has none */
-        char *mdevs;        /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
+        bool mdev_parent;   /* its driver makes mediated devices. Of a VF or slot: its vGPU is a mediated device
+                               (host/mdev.h) */
+        char *mdev_types; /* of a GPU that is no VF: the types of its mediated devices. If the GPU can have no VFs, they
+                             are the vgpu_types of its slots (model/mdev-slots.h); NULL: it has none */
+        char *mdevs;      /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
         char mdev[UUID_STRING_MAX]; /* of a VF or slot: UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
-        bool is_bridge; /* header type 1 or class 0604/0607: VFIO refuses it */
+        bool is_bridge; /* header type 1 or 2, class 0604 or 0607, or a secondary bus: VFIO refuses it */
         PciType type;
         PciAddress physfn;  /* PCI_TYPE_VF: its PF */
-        int vf_index;       /* of a VF: N of the link virtfnN in the PF's directory; -1 unknown */
+        int vf_index;       /* of a VF: N of the PF's link virtfnN; of a slot: its number - 1; -1 unknown */
         size_t n_virtfns;   /* of a PF: number of links virtfnN */
         PciAddress *linked; /* of a PF: targets of these links, by N, as far as they are readable */
         size_t n_linked;
-        PciAddress *vfs; /* of a PF: the existing VFs by index, without gaps. inventory_finish() makes it of linked */
+        PciAddress *vfs; /* of a PF: its VFs, first those of linked, then those whose physfn is the PF but which have no
+                            link; of a GPU: its slots. Set by inventory_finish() */
         size_t n_vfs;
         unsigned total_vfs;
         uint16_t vf_device;            /* of a PF: PCI device id of its VFs (sriov_vf_device); 0 unknown */
@@ -129,9 +133,9 @@ typedef struct PciDevice {
                                devices below it, such as scalable functions, modems or USB adapters. The node of
                                NVIDIA's driver, "nvidia0", is first if it is known. NULL: no names */
         char *bond;         /* the bond or team of which a network interface of the device is a port; NULL: none */
-        unsigned link_speed,
-                link_width; /* the link's maximum (model/pcilink.h); of bridges, and of GPUs and NICs that are no VFs */
-        unsigned current_speed, current_width; /* the link as it runs now; of GPUs and NICs that are no VFs */
+        unsigned link_speed, link_width; /* the link's maximum (model/pcilink.h); of bridges, and of accelerators and
+                                            NICs that are no VFs */
+        unsigned current_speed, current_width; /* the link as it runs now; of accelerators and NICs that are no VFs */
         uint64_t bar_size[PCI_BARS_MAX];       /* size in bytes; 0: unused */
         PciAcs acs;
         uint16_t acs_capabilities, acs_enabled; /* the capability and control registers, as PCI_ACS_BIT()s; 0 when acs
@@ -143,9 +147,8 @@ typedef struct PciDevice {
                                         (host/nvidia.h) */
         int memory_node;             /* NUMA node of the GPU's memory */
         uint64_t online_memory;      /* bytes of a GPU's memory that the host has online; host/critical.h */
-        ConfidentialMode mode;       /* of a GPU, by daemon/facts-modules.c */
-        char *console; /* why the console needs the device, as a chain of uses; NULL: it does not. See host/critical.h
-                        */
+        ConfidentialMode mode;       /* of a GPU, as NVIDIA's driver last reported it; set by daemon/facts-modules.c */
+        char *console; /* why the console needs the device, as a chain of uses; NULL: it does not (host/critical.h) */
         char *fault;   /* sentences about attributes that are unreadable or invalid; NULL: none is */
 } PciDevice;
 
@@ -166,7 +169,7 @@ typedef struct PagePool {
 typedef struct NumaNode {
         int id;             /* the ids of nodes may have gaps */
         CpuSet cpus;        /* online CPUs */
-        int package;        /* the socket of its CPUs; -1: no CPUs */
+        int package;        /* the socket of its CPUs; -1: no CPUs, or unknown */
         uint64_t memory;    /* MemTotal in bytes; 0: the node has no memory */
         uint64_t available; /* bytes of ordinary pages that are free, or that the kernel can reclaim from caches */
         bool available_known;
@@ -175,7 +178,7 @@ typedef struct NumaNode {
         unsigned distance[INVENTORY_NODES_MAX]; /* SLIT distance to nodes[i] of the inventory: 10 is local, 0 unknown */
 } NumaNode;
 
-/* Hybrid CPUs have cores that differ in speed and in SMT. All other cores are CORE_PERFORMANCE. */
+/* Hybrid CPUs have cores that differ in speed and in SMT. The cores of all other CPUs are CORE_PERFORMANCE. */
 typedef enum CoreKind {
         CORE_PERFORMANCE,
         CORE_EFFICIENT,
@@ -187,7 +190,7 @@ typedef struct Cpu {
         unsigned id;
         int node;      /* NUMA node id, -1 unknown */
         unsigned core; /* the lowest online CPU of its core, which identifies the core */
-        unsigned die;  /* the lowest online CPU that shares its die and L3 cache; 0 unknown */
+        unsigned die;  /* the lowest online CPU that shares its die and L3 cache. If dies are unknown, 0 for all CPUs */
         CoreKind kind;
 } Cpu;
 
@@ -242,7 +245,7 @@ const char *inventory_architecture(const Inventory *inv);
 /* Returns how to turn on the IOMMU or, if some devices have IOMMU groups, how the others get one. Leaves out what is
  * done already. */
 const char *inventory_iommu_remedy(const Inventory *inv);
-/* Notes about the IOMMU: a sentence, and how another one begins. */
+/* Notes about the IOMMU: the first is a whole sentence, the second the beginning of one. */
 #define NOTE_NO_IOMMU                                                                                                  \
         "No device has an IOMMU group. The IOMMU is off or missing, and no device can be given to a guest."
 #define NOTE_ACS_OVERRIDE "The kernel runs with pcie_acs_override="
@@ -259,10 +262,11 @@ DEFINE_CLEANUP(Inventory *, inventory_free)
  * valid until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX reached.
  */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
-/* Appends a copy of a device of another inventory, as before inventory_finish(): numa_node is own_node; critical and
- * console are NULL. 0 or -ENOMEM. */
+/* Appends a copy of a device of another inventory, for a later inventory_finish(): the copy's numa_node is own_node,
+ * and its vfs, critical and console are empty. 0 or -ENOMEM. */
 int inventory_copy_device(Inventory *inv, const PciDevice *dev);
-/* Appends a sentence to device->fault, separated by "; ". 0 or -ENOMEM. */
+/* Appends a sentence to dev->fault, after "; " if there is one already. Drops the sentence if dev->fault has 1 KiB. 0
+ * or -ENOMEM. */
 int pci_device_add_fault(PciDevice *dev, const char *format, ...) _printf_(2, 3);
 /* Frees what the device owns. */
 void pci_device_done(PciDevice *dev);
@@ -279,24 +283,25 @@ bool inventory_may_have_driver(const Inventory *inv, const char *name);
 int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 
 /*
- * Call it after all devices are added. Adds the slots of mediated devices, and sorts the devices. Derives parents,
- * groups (from iommu_group of the devices), types, and the VFs of each PF (from its links). Keeps group flags set by
- * inventory_set_group_direct(). Idempotent. 0 or -ENOMEM.
+ * Call it after all devices are added. Adds the slots of mediated devices, and sorts the devices and CPUs, so that
+ * pointers to them become invalid. Derives parents, groups (from iommu_group of the devices), types, and the VFs of
+ * each PF (from its links). Keeps group flags set by inventory_set_group_direct(). Idempotent. 0 or -ENOMEM.
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);
 /*
- * For Linux under Xen, which has no IOMMU groups because Xen owns the IOMMU. Gives each device the group that the
- * kernel would, from ACS, and calls inventory_finish(). The number of a group follows from its first member, so it does
- * not change when other devices come and go. A device without a path gets no group. 0 or -ENOMEM.
+ * For Linux under Xen, which has no IOMMU groups because Xen owns the IOMMU. Gives each device a group, computed from
+ * ACS by the rules of the kernel, and calls inventory_finish(). The number of a group follows from its first member, so
+ * it does not change when other devices come and go. A device without a path, or in a PCI domain above 7fff, gets no
+ * group. 0 or -ENOMEM.
  */
 int inventory_derive_groups(Inventory *inv);
 
 /* Returns the device at the address; NULL: there is none. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
 const IommuGroup *inventory_find_group(const Inventory *inv, int number);
-/* Returns the device whose vGPUs limit those of dev: the PF of a VF that can be a vGPU; else dev itself. NULL if dev is
- * NULL or the PF is missing. */
+/* Returns the device whose vGPUs limit those of dev: the PF of a VF, or the GPU of a slot, that has vgpu_types;
+ * otherwise dev itself. NULL if dev is NULL or the PF is missing. */
 const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev);
 const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
@@ -304,14 +309,14 @@ const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
 int inventory_node_index(const Inventory *inv, int id);
 /*
  * Returns the node from which a guest with a device on node id gets its CPUs: that node, or if it has no CPUs (GPU
- * memory, CXL), the nearest node with CPUs, the lowest of several. If only one node has CPUs, returns it, even if id is
- * -1 (unknown). If no node has CPUs, returns id. -1: unknown.
+ * memory, CXL), the nearest node with CPUs, the lowest of several. If only one node has CPUs, or there is only one
+ * node, returns that, even if id is -1 (unknown). If no node has CPUs, returns id. -1: unknown.
  */
 int inventory_cpu_node(const Inventory *inv, int id);
 /* As inventory_cpu_node() for the node of the device, but -1 whenever that node is unknown. */
 int inventory_device_cpu_node(const Inventory *inv, const PciDevice *dev);
-/* Returns the GPU whose memory is this node without CPUs, or NULL. The node goes offline when the GPU gets another
- * driver. */
+/* Returns the GPU whose memory is this node; NULL if the node has CPUs or is no GPU's memory. The node goes offline
+ * when the GPU gets another driver. */
 const PciDevice *inventory_memory_owner(const Inventory *inv, const NumaNode *node);
 /* Returns true when the device is a GPU beside a Grace CPU and is on the NUMA node of its memory. */
 bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev);
@@ -320,7 +325,7 @@ bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
 /*
  * Returns the node from which a guest with CPUs of node id gets its memory: the nearest node in the set `from`, the
  * lowest of several. If `from` is NULL: that node, or if it has no memory, the nearest node with both CPUs and memory.
- * -1: none.
+ * -1: there is no such node, or no distance is known.
  */
 int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from);
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);
@@ -341,17 +346,17 @@ bool pci_device_is_display(const PciDevice *dev);
 bool pci_device_is_gpu(const PciDevice *dev);
 bool pci_device_is_accelerator(const PciDevice *dev);
 bool pci_device_is_nic(const PciDevice *dev);
-/* Returns true for a NIC of Mellanox or NVIDIA that is no VF. */
+/* Returns true for a NIC with the vendor id of Mellanox (15b3) that is no VF. */
 bool pci_device_is_connectx(const PciDevice *dev);
-/* Returns true for a PF of an mlx4 card. Its driver or, if unbound, its device id shows that. */
+/* Returns true for a PF of an mlx4 card: its driver is mlx4_core, or its device id is one of that driver. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
-/* Returns true for an InfiniBand PF whose VFs have no link until GUIDs and link policy are set. mlx4 does not need
- * them. */
+/* Returns true for an InfiniBand PF whose VFs have no link until GUIDs and link policy are set. VFs of mlx4 have one
+ * without. */
 bool pci_device_needs_guids(const PciDevice *pf);
 /*
- * Returns true when `other` is passed to the guest with `assigned`, because it is another function of the same card and
- * IOMMU group, a GPU's audio function for example. False for VFs, which count as separate cards, and for a PF beside
- * its VF.
+ * Returns true when `other` can be passed to the guest with `assigned`, because it is another function of the same card
+ * and IOMMU group, a GPU's audio function for example. False if one of the two is a VF, because VFs count as separate
+ * cards, or if `other` is a bridge.
  */
 bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 /*
@@ -360,23 +365,23 @@ bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
  * Intel's DSA, IAA and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
  */
 bool pci_device_is_platform(const PciDevice *dev);
-/* Returns the loaded VFIO variant driver whose pattern matches dev best; NULL: only vfio-pci matches. */
+/* Returns the loaded VFIO variant driver whose pattern matches dev most specifically; NULL: none. */
 const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
-/* VFIO driver for coherent GPUs, those beside a Grace CPU, which reaches their memory. With it the guest gets that
+/* VFIO driver for coherent GPUs: GPUs beside a Grace CPU, which can access their memory. With it the guest gets that
  * memory as a BAR (drivers/vfio/pci/nvgrace-gpu/main.c since Linux 6.8); with vfio-pci it does not. */
 #define COHERENT_DRIVER "nvgrace_gpu_vfio_pci"
 bool driver_is_coherent(const char *driver);
-/* Returns true for a coherent GPU: modules.alias names that driver for it, loaded or not, or it is on the node of its
- * memory. */
+/* Returns true for a coherent GPU: modules.alias names COHERENT_DRIVER for it, loaded or not, or the GPU is on the node
+ * of its memory. */
 bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev);
-/* If a coherent GPU has another driver for guests, sets a sentence about that, which the caller frees, and the remedy;
- * else NULL for both. 0 or -ENOMEM. */
+/* If dev is a coherent GPU and `driver`, its driver for guests, is not COHERENT_DRIVER, sets *ret to a sentence about
+ * that, which the caller frees, and *ret_remedy to the remedy. Otherwise sets both to NULL. 0 or -ENOMEM. */
 int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, const char *driver, char **ret,
                                   const char **ret_remedy);
 /*
- * Adds the n VFs that the kernel would create on a PF without VFs, then calls inventory_finish(). They get an IOMMU
- * group of their own, or that of the PF if ACS does not isolate them. 0, -ENOMEM, -ENODATA when the PF's vf_offset or
- * vf_stride is unknown, or -ERANGE when an address is taken or is beyond the last bus.
+ * Adds the n VFs that the kernel would create on a PF without VFs, then calls inventory_finish(). Each VF gets an IOMMU
+ * group of its own, or that of the PF if ACS does not isolate the PF. 0, -ENOMEM, -ENODATA when the PF's vf_offset or,
+ * for several VFs, vf_stride is unknown, or -ERANGE when an address is taken or is beyond the last bus.
  */
 int inventory_expect_vfs(Inventory *inv, PciAddress pf, unsigned n);
 /* Returns true when the kernel would give each VF of the PF a group of its own: only functions of the PF's slot are in
@@ -388,6 +393,6 @@ char *inventory_describe_expected(const Inventory *inv, const PciDevice *vf);
  * host bridge. */
 size_t pci_device_host_length(const PciDevice *dev);
 size_t pci_path_host_length(const char *path);
-/* Returns true when all ports between dev and the root complex isolate. If not, *ret_port is the nearest one that does
- * not. */
+/* Returns true when all ports between dev and the root complex isolate. If not, sets *ret_port to the nearest one that
+ * does not. ret_port may be NULL. */
 bool inventory_path_is_isolated(const Inventory *inv, const PciDevice *dev, const PciDevice **ret_port);

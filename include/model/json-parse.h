@@ -42,8 +42,8 @@ int json_parse(const char *text, size_t size, json_object **ret);
 int json_parse_within(const char *text, size_t size, size_t max, json_object **ret);
 
 /*
- * Readers of members of objects and of elements of arrays. Reading any value is safe: null, and what has no such member
- * or element, is NULL, 0 or false.
+ * Readers of members of objects and of elements of arrays. They accept any value: if it is null, or has no such member
+ * or element, they return NULL or 0.
  */
 
 static inline json_object *member(json_object *o, const char *key) {
@@ -90,7 +90,7 @@ static inline json_object *member_at(json_object *o, const char *key, size_t i) 
         return json_at(member(o, key), i);
 }
 
-/* Returns the element of an array whose member `key` has this text, or NULL. */
+/* Returns the first element of the array whose member `key` has this text, or NULL. */
 json_object *json_find(json_object *array, const char *key, const char *text);
 
 /*

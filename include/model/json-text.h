@@ -14,13 +14,13 @@
 
 #include "model/pciaddr.h"
 
-/* A JSON text that is being written. failed: out of memory, so it is incomplete. */
+/* A JSON text that is being written. failed: memory ran out, so the text is incomplete. */
 typedef struct JsonText {
         struct printbuf *out;
         bool failed;
 } JsonText;
 
-/* Begins a text. json_text_finish() ends and returns it; NULL: it is incomplete. The caller frees. */
+/* Begins a text. json_text_finish() ends the text and returns it, or NULL if it is incomplete. The caller frees. */
 JsonText json_text_new(void);
 char *json_text_finish(JsonText *t);
 
@@ -31,8 +31,8 @@ void json_text_put(JsonText *t, const char *text, size_t n);
 #define json_text_first_key(t, key) json_text_literal((t), "{\"" key "\":")
 #define json_text_key(t, key)       json_text_literal((t), ",\"" key "\":")
 
-/* Append a value. A NULL pointer, and a negative number in json_text_known(), become null. json_text_object() takes
- * ownership of o. */
+/* Append a value. A NULL pointer, and a negative number in json_text_known(), become null; only NULL words become
+ * []. json_text_object() takes ownership of o. */
 void json_text_string(JsonText *t, const char *s);
 void json_text_words(JsonText *t, const char *words); /* "flr bus" becomes ["flr","bus"] */
 void json_text_address(JsonText *t, PciAddress a);

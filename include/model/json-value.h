@@ -17,7 +17,7 @@ json_object *json_address(PciAddress a);
 json_object *json_cpus(const CpuSet *set);
 json_object *json_hex(unsigned value, int digits);
 
-/* Add a value, and take ownership of it. False when out of memory, also if value is NULL. */
+/* Add a value, and take ownership of it. Return false when out of memory, or if value is NULL. */
 bool member_add(json_object *o, const char *key, json_object *value);
 bool json_append(json_object *array, json_object *value);
 

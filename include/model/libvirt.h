@@ -8,7 +8,7 @@
 
 /* What libvirt and its default QEMU can do in a domain document. */
 typedef struct LibvirtFeatures {
-        bool known;                       /* libvirt was asked; false: use only what each libvirt can do */
+        bool known;                       /* libvirt was asked; false: use only what every libvirt can do */
         bool maxphysaddr;                 /* <cpu><maxphysaddr> */
         bool driver_model;                /* <hostdev><driver model=>: the VFIO driver */
         bool iommufd;                     /* <hostdev><driver iommufd=> */
@@ -20,13 +20,14 @@ typedef struct LibvirtFeatures {
         unsigned libvirt, qemu;           /* major * 1000000 + minor * 1000 + micro; 0 unknown */
 } LibvirtFeatures;
 
-/* The name of a kind of guest with this suffix is a feature: there is a firmware for such guests. */
+/* Suffix of the name of a feature: "sev-snp-firmware" means that there is a firmware for SEV-SNP guests
+ * (LibvirtFeatures.firmware). */
 #define FIRMWARE_SUFFIX "-firmware"
 
 /* Whether it is known which domains run. */
 typedef struct LibvirtStatus {
         bool configured; /* Libvirt= is not empty */
         char *reason;    /* sentence: why it is unknown; NULL: it is known */
-        uint64_t since;  /* since when the reason holds, in seconds since 1970 */
+        uint64_t since;  /* since when it is unknown, in seconds since 1970; the reason may be newer */
         bool logged;     /* the reason was logged, but not yet that the domains are known again */
 } LibvirtStatus;

@@ -20,9 +20,9 @@ typedef enum Distance {
 } Distance;
 const char *distance_to_string(Distance d);
 
-/* How near a NIC must be to its GPU in a request, as the largest distance. */
+/* How near a NIC must be to its GPU in a request, as the largest allowed distance. */
 typedef enum Proximity {
-        PROXIMITY_SWITCH,       /* PIX, PXB */
+        PROXIMITY_SWITCH,       /* PXB */
         PROXIMITY_ROOT_COMPLEX, /* PHB */
         PROXIMITY_NODE,         /* NODE */
         PROXIMITY_ANY,          /* SYS */
@@ -34,9 +34,9 @@ Proximity proximity_from_string(const char *s);
 bool proximity_allows(Proximity limit, Distance d);
 
 /*
- * Where a device is: for each Distance the number of the place that has it. The distance of two devices is the lowest
- * level at which both have the same number. level[DISTANCE_PIX] is the nearest switch, level[DISTANCE_NODE] the NUMA
- * node.
+ * The position of a device. level[d], for each Distance except DISTANCE_SYS, is a number that is the same for all
+ * devices within that distance: for example for those below one switch (DISTANCE_PIX) or on one NUMA node
+ * (DISTANCE_NODE). The distance of two devices is the lowest level at which both have the same number.
  */
 typedef struct Place {
         uint32_t level[_DISTANCE_MAX - 1];

@@ -13,7 +13,7 @@
 #define PEER_PORTS_MAX 32U
 
 typedef enum PeerAccess {
-        PEER_ACCESS_UNKNOWN,      /* ACS of a port could not be read */
+        PEER_ACCESS_UNKNOWN,      /* the path, ACS of a port or ATS of the requester is unknown */
         PEER_ACCESS_CARD,         /* functions of one card, with no port between them */
         PEER_ACCESS_DIRECT,       /* through a switch, translated or not */
         PEER_ACCESS_TRANSLATED,   /* through a switch, but only for addresses that ATS has translated; the requester has
@@ -27,8 +27,8 @@ const char *peer_access_to_string(PeerAccess a);
 typedef struct PeerPath {
         PeerAccess access;
         /*
-         * Inventory indices of the root and downstream ports on the path: first from one device up to the common
-         * bridge, then from the other device.
+         * Inventory indices of the ports between each device and the common bridge, which is left out: first from
+         * the requester up, then from the other device up. Ports with PCI_ACS_CLEAN are left out too.
          */
         uint32_t ports[PEER_PORTS_MAX];
         size_t n_ports;
@@ -45,6 +45,6 @@ const PciDevice *peer_ats_function(const Inventory *inv, const PciDevice *dev);
 
 /*
  * Sets *ret to a sentence about what an administrator would set for direct peer-to-peer, which the caller frees. NULL
- * when the path is direct already or no setting can make it so. 0 or -ENOMEM.
+ * unless the access is PEER_ACCESS_REDIRECTED. 0 or -ENOMEM.
  */
 int peer_path_setting(const Inventory *inv, const PeerPath *path, const PciDevice *asks, char **ret);

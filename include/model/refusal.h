@@ -22,16 +22,16 @@ typedef enum Verdict {
         VERDICT_GROUP_NOT_VIABLE,
         VERDICT_PF_HAS_VFS,
         VERDICT_PF_ALLOCATED,
-        VERDICT_PF_ABSENT, /* the PF is gone, or its driver is not bound */
+        VERDICT_PF_ABSENT, /* the PF is gone, is not bound to its driver, or cannot set the GUIDs of its VFs */
         VERDICT_ALLOCATED,
         VERDICT_STUCK,
         VERDICT_QUARANTINED,
-        VERDICT_UNHEALTHY, /* the device does not respond, had fatal errors, or its NVLinks failed */
-        VERDICT_CONTESTED, /* a guest of another program uses the device */
-        VERDICT_NO_VGPU,   /* the GPU has no room for a vGPU of the type, or an allocated VF has lost its vGPU */
+        VERDICT_UNHEALTHY, /* the device has a finding from DEVICE_UNHEALTHY to DEVICE_LINKED */
+        VERDICT_CONTESTED, /* another program uses or has changed what the allocation or request needs */
+        VERDICT_NO_VGPU,   /* the GPU can have no vGPU of the type now, or an allocated VF has lost its vGPU */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
-        VERDICT_BUSY, /* a job works on the device */
+        VERDICT_BUSY, /* a job, a process or a guest uses the device, or may use it */
         /* About the request. */
         VERDICT_INVALID_REQUEST,
         VERDICT_NO_SUCH_POOL,
@@ -40,12 +40,14 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_MEMORY,
         VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote services are free */
         VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
-        VERDICT_NUMA,               /* enough free devices, but not on the NUMA nodes that the policy allows */
-        VERDICT_PROXIMITY,          /* enough free devices, but not near enough to each other */
-        VERDICT_NO_FREE_PORT,       /* the running guest has no free port where the device belongs */
+        VERDICT_NUMA, /* enough free devices, but not on the NUMA nodes that the policy allows; or a requested node is
+                         unusable */
+        VERDICT_PROXIMITY,    /* enough free devices, but not near enough to each other */
+        VERDICT_NO_FREE_PORT, /* the running guest has no free port where the device belongs */
         /* About the ledger. */
         VERDICT_NAME_TAKEN,
-        VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, size or page size */
+        VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, node, size or page size, or
+                                        to a file */
         VERDICT_NO_SUCH_ALLOCATION,
         VERDICT_STALE_GENERATION,
         VERDICT_WRONG_STATE,

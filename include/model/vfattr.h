@@ -62,13 +62,14 @@ static inline bool vf_attributes_have(const VfAttributes *v, VfAttribute a) {
 void vf_attributes_put(VfAttributes *v, VfAttribute a, uint64_t value);
 /* Copies the attributes that `over` has into v. */
 void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
-/* Returns mask and, with VF_VLAN in it, priority and protocol: to write the VLAN may change these. */
+/* Returns mask, and adds priority and protocol if it has VF_VLAN, because a write of the VLAN may change them. */
 unsigned vf_attributes_touched(unsigned mask);
 /* Removes the attributes whose bits are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
-/* Returns true when v has a MAC from first to last; with guid, any GUID: all GUIDs share one number space. */
+/* Returns true when v has a MAC in the range from first to last. guid: when it has any GUID in that range, because all
+ * GUIDs share one number space. */
 bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
-/* Returns the bits of those attributes of `a` that `b` does not have with the same value. */
+/* Returns the bits of the attributes of `a` that `b` lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
 
 /*
@@ -79,8 +80,8 @@ unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);
  */
 int vf_attributes_parse(const char *text, VfAttributes *ret, char **ret_problem);
 /*
- * As vf_attributes_parse(), for attributes that a request or a pool asks for. Also refuses values that no VF can have:
- * a group MAC address, qos without vlan, min-rate above max-rate.
+ * As vf_attributes_parse(), for attributes that a request or a pool asks for. Also refuses values that no VF can have,
+ * such as a group MAC address, qos without vlan, or min-rate above max-rate.
  */
 int vf_attributes_parse_wanted(const char *text, VfAttributes *ret, char **ret_problem);
 /*

@@ -22,10 +22,11 @@ typedef struct VgpuType {
         size_t directory_length;
 } VgpuType;
 
-/* Finds the next type that can be created now. *rest is initially the list, and is advanced. Skips lines that name no
- * type. */
+/* Finds the next type that can be created now. *rest is initially the list, which may be NULL, and is advanced. Skips
+ * lines that name no type. Returns false at the end. */
 bool vgpu_types_next(const char **rest, VgpuType *ret);
-/* Returns the id of the type with this name; 0: not in the list, which may be NULL. */
+/* Returns the id of the type with this name; 0: the list, which may be NULL, does not have the type, or no vGPU of it
+ * can be created now. */
 unsigned vgpu_types_find(const char *types, const char *name);
 /* Finds the type with this id, even if no vGPU of it can be created now. */
 bool vgpu_types_find_id(const char *types, unsigned id, VgpuType *ret);

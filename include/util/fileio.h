@@ -8,8 +8,8 @@
 #include <sys/types.h>
 
 /* Reads a file of at most max bytes into a new NUL-terminated buffer, which the caller frees. ret_size may be NULL.
- * Returns 0 or a negative errno: -E2BIG the file is longer; -EINVAL it is not a regular file, such as a FIFO or a
- * device, on which this function never blocks. */
+ * Returns 0 or a negative errno: -E2BIG the file is longer; -EISDIR it is a directory; -EINVAL it is another file that
+ * is not regular, such as a FIFO or a device, on which this function never blocks. */
 int read_file_at(int dir_fd, const char *name, size_t max, char **ret, size_t *ret_size);
 /* As read_file_at(), for an open file. The caller must open the file with O_NONBLOCK, because open(2) of a FIFO would
  * block without it. */
@@ -18,8 +18,8 @@ int read_file_fd(int fd, size_t max, char **ret, size_t *ret_size);
 /*
  * Calls take() for each line of a regular file, without the newline, and closes fd. The caller must open fd with
  * O_NONBLOCK. Only one line at a time is in memory, because other users can make some files in /proc very long. Stops
- * when take() returns a value other than 0, and returns this value. Returns 0 at the end of file, -EINVAL when fd is
- * not a regular file.
+ * when take() returns a value other than 0, and returns this value. Returns 0 at the end of file, or a negative errno:
+ * -EISDIR or -EINVAL when fd is not a regular file.
  */
 int read_lines_fd(int fd, int (*take)(char *line, void *userdata), void *userdata);
 
@@ -37,7 +37,8 @@ int write_all_fd(int fd, const char *data, size_t size);
  * fsync() accepts neither O_PATH nor AT_FDCWD.
  */
 int write_file_atomic_at(int dir_fd, const char *name, const char *data, size_t size);
-/* As write_file_atomic_at(). The umask does not change the mode of the new file: it is `mode` from the start. */
+/* As write_file_atomic_at(). The new file has this mode before data is written to it; the umask does not change the
+ * mode. */
 int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const char *data, size_t size);
 
 /* Creates a file without a name, for a later write_spare_file_at(). Creating a file ahead saves time: a file system may
@@ -45,8 +46,8 @@ int write_file_atomic_mode_at(int dir_fd, const char *name, mode_t mode, const c
  * file system has no files without a name; or another negative errno. */
 int spare_file_at(int dir_fd);
 /* Writes data to spare, calls fsync(), gives the file its name, and calls fsync() on the directory, which is open for
- * reading. Takes ownership of spare. -EEXIST when the name is taken. On failure no file has the name, except as
- * write_file_atomic_at() says. */
+ * reading. Takes ownership of spare. -EEXIST when the name is taken. On failure the new file does not have the name,
+ * except if only the fsync() of the directory fails. */
 int write_spare_file_at(int dir_fd, const char *name, int spare, const char *data, size_t size);
 
 /* Connects a UNIX socket to the path. Returns 0 or a negative errno. */

@@ -3,6 +3,6 @@
 
 #include <sys/types.h>
 
-/* Finds the gid of the group. group: a name in the group database, or a number. Returns 0, -ENOMEM, or -ESRCH: there is
- * no such group. */
+/* Finds the gid of the group. group: a name in the group database, or a number. Returns 0, -ENOMEM, or -ESRCH: no such
+ * group was found. */
 int group_find(const char *group, gid_t *ret);

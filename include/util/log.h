@@ -3,11 +3,11 @@
 
 /*
  * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
- * otherwise they go to stderr. Levels: error: a request failed; warning: the daemon continues, the message ends in ",
- * ignoring"; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write. util/sysfs.c
- * logs these writes; the other files of util/ and the pure rooms do not log. No function here waits for a slow reader:
- * a message for which the journal or the pipe has no room is dropped, and a later message gives the number of dropped
- * messages.
+ * otherwise they go to stderr. Levels: error: a request failed, or an admin has to act; warning: the program continues
+ * after a failure; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write.
+ * util/sysfs.c logs these writes; the other files of util/ and the pure rooms do not log. No function here waits for a
+ * slow reader: a message for which the journal or the pipe has no room is dropped, and a later message gives the number
+ * of dropped messages.
  */
 
 #include <syslog.h>
@@ -15,7 +15,7 @@
 #include "util/cleanup.h"
 
 /* Journal fields of a message; any member may be NULL. Their names are MESSAGE_ID= and, with the prefix PASSTHROUGH_,
- * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER= and GENERATION=. */
+ * EVENT=, DEVICE=, ALLOCATION=, STEP=, OWNER=, GENERATION= and TAG=. */
 typedef struct LogFields {
         const char *id;     /* MESSAGE_* of util/messages.h */
         const char *event;  /* the kind of event; set only for log_event() */

@@ -79,7 +79,8 @@ int string_copy(char **target, const char *s);
 /* Returns the next word of *rest and advances *rest. Words are separated by spaces or tabs; the text is modified. NULL
  * when there is no word left. */
 char *string_next_word(char **rest);
-/* Sets words[0] to words[n - 1] to the next n words. Returns false, and sets none, when fewer words are left. */
+/* Sets words[0] to words[n - 1] to the next n words. Returns false, with *rest at its end, when fewer words are
+ * left. */
 bool string_next_words(char **rest, char **words, size_t n);
 
 /* Makes room for one more element in an array that has n elements. Returns 0, or -ENOMEM, which leaves the array
@@ -92,24 +93,25 @@ bool text_is_ascii(const char *s, size_t n);
 /* Returns true when s is UTF-8 that sd-bus accepts: valid, and without the noncharacters of Unicode. */
 bool text_is_utf8(const char *s);
 
-/* Decodes base64 (RFC 4648) into a string. Ignores line breaks and blanks. The caller frees *ret. -EINVAL or
- * -ENOMEM. */
+/* Decodes base64 (RFC 4648) into a string. Ignores newlines, spaces, and the text from the first "=" on. The caller
+ * frees *ret. 0, -EINVAL or -ENOMEM. */
 int base64_decode(const char *text, char **ret);
 
 /* The character U+FFFD, which is shown in place of bytes that are not UTF-8. */
 #define UTF8_REPLACEMENT 0xfffdU
 
 /* Decodes the UTF-8 sequence at s, of at most n bytes, into its code point. Returns its length in bytes; 0 when it is
- * invalid (RFC 3629: shortest form, no surrogates) or begins with a NUL. */
+ * invalid (RFC 3629: shortest form, no surrogates) or cut off. A NUL is a valid sequence of one byte. */
 size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
-/* Returns the size of the longest prefix of text that has at most max bytes and splits no UTF-8 character. */
+/* Returns the size of the longest prefix of text that has at most max bytes, splits no UTF-8 character, and ends before
+ * the first byte that is not UTF-8. */
 size_t text_prefix(const char *text, size_t max);
 /* Writes the code point as UTF-8 into buf, without a NUL. Returns the number of bytes, at most 4. */
 size_t utf8_encode(uint32_t code, char *buf);
 
 /* Returns true when s is printable: valid UTF-8 without control characters, line breaks, invisible characters,
- * characters that change the text direction, and noncharacters. All text from callers and files is checked with this
- * function. */
+ * characters that change the text direction, and noncharacters. Single-line text from callers and files is checked with
+ * this function. */
 bool text_is_clean(const char *s);
 
 #define UUID_STRING_MAX 37

@@ -26,7 +26,8 @@ DEFINE_CLEANUP(Sysfs *, sysfs_free)
  * libpci. */
 const char *sysfs_root(const Sysfs *fs);
 
-/* Returns true when symbolic links cannot lead out of the root, false on kernels before 5.6 (no openat2()). */
+/* Returns true when symbolic links cannot lead out of the root; false without openat2(), which Linux has since 5.6 and
+ * a seccomp filter may forbid. */
 bool sysfs_is_confined(const Sysfs *fs);
 
 bool sysfs_is_recorded(const Sysfs *fs);

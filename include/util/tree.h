@@ -40,7 +40,7 @@ typedef int (*TreeFunction)(const TreeLine *line, void *userdata);
  * is exceeded), -ENOMEM, or the negative value that f returned. On failure *ret_problem (the caller frees) is
  * "FILE:LINE: sentence", or NULL when out of memory. */
 int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem);
-/* As tree_parse(), for a file on disk. */
+/* As tree_parse(), for a file on disk. If the file cannot be read, *ret_problem is "FILE: sentence". */
 int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem);
 
 /* Converts the escapes \n, \t, \\ and \xHH to bytes. *ret is NUL-terminated and has room for one more byte; the caller
@@ -52,7 +52,7 @@ void tree_escape(FILE *f, const char *s, size_t size);
 int tree_error_number(const char *name);
 
 /* Write one item as a line with its full path, and escape bytes that are not printable. A file named config with 256 or
- * 4096 bytes becomes config@OFFSET lines, without rows of zeros. error: a positive or negative errno. */
+ * 4096 bytes becomes config@OFFSET lines, without most rows of zeros. error: a positive or negative errno. */
 void tree_write_file(FILE *f, const char *path, const char *data, size_t size);
 void tree_write_link(FILE *f, const char *path, const char *target);
 void tree_write_directory(FILE *f, const char *path);

@@ -38,7 +38,7 @@ int wire_connect(const char *path, uint64_t usec);
  * work on stream and packet sockets. A nonblocking packet socket sends and receives a message as a whole. They return 0
  * or a negative errno. */
 
-/* Sends the parts as one message. May be called in a signal handler. */
+/* Sends the n parts, at most 3, as one message. May be called in a signal handler. */
 int wire_send(int fd, int code, const struct iovec *parts, size_t n);
 /* Receives a message of at most max bytes. *ret is unchanged on failure. -ECONNRESET: the peer has closed the
  * connection. -EPROTONOSUPPORT: the peer has another WIRE_VERSION; the peer is sent a message, from which it gets the

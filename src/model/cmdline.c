@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Reads the kernel command line. */
+/* Parses the text of the kernel command line. */
 
 #include <errno.h>
 #include <string.h>

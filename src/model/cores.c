@@ -20,7 +20,7 @@ void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]) {
         unsigned cores, larger;
 
         assert(k > 0 && cpus >= k && threads > 0);
-        /* Fewer cores than shares: split the cores. */
+        /* Use fewer threads of each core until there are at least k cores. */
         while (threads > 1 && (cpus + threads - 1) / threads < k)
                 threads--;
         cores = (cpus + threads - 1) / threads;

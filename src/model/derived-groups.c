@@ -49,7 +49,8 @@ static const PciDevice *find_top(const Inventory *inv, const bool *open, const P
         return top;
 }
 
-/* Returns the first function of dev's slot that is in its group because neither isolates. */
+/* Returns the function that stands for dev in its slot: dev if it isolates, otherwise the first function of the slot
+ * that does not isolate. */
 static const PciDevice *find_first(const Inventory *inv, const PciDevice *dev) {
         const PciDevice *first = dev;
 

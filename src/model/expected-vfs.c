@@ -9,7 +9,7 @@
 
 #define ROUTING_IDS 0x10000U /* functions of a PCI domain: 256 buses, 32 slots, 8 functions */
 
-/* Sets *ret to the address that the VF with this index will have. False: it is beyond the last bus. */
+/* Sets *ret to the address that the VF with this index will have. Returns false if it is beyond the last bus. */
 static bool vf_address(const PciDevice *pf, unsigned index, PciAddress *ret) {
         PciAddress a = pf->address;
         uint64_t id =

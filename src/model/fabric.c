@@ -6,11 +6,11 @@
 
 #include "util/strings.h"
 
-/* The default partitions of a machine: those of several GPUs, with ascending ids; then one for each single GPU. */
+/* The default partitions of a machine, with ascending ids: first those of several GPUs, then one for each GPU. */
 typedef struct Machine {
         const char *name;
         unsigned first;       /* id of the first partition */
-        unsigned modules;     /* module ids are 1 to this */
+        unsigned modules;     /* the highest module id; the lowest is 1 */
         uint16_t several[19]; /* modules of each partition, the lowest bit is module 1; 0 ends the list */
 } Machine;
 

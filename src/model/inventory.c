@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The inventory as a container, and properties of devices that depend on no others. */
+/* The inventory as a container, and properties of single devices and NUMA nodes. */
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* Room for the faults of a device whose attributes are all invalid. */
+/* When the text of the faults of a device has so many bytes, no further fault is added. */
 #define FAULT_MAX 1024U
 
 static const char *const pci_type_table[_PCI_TYPE_MAX] = {
@@ -271,7 +271,8 @@ static bool has_cpus(const NumaNode *node) {
         return !cpuset_is_empty(&node->cpus);
 }
 
-/* Returns the index of the nearest node in set, which has indices; the lowest of several. -1: no distance is known. */
+/* Returns the id of the nearest node in `set`, which has indices into nodes[]; of equally near ones, the first. -1: no
+ * distance is known. */
 static int find_nearest(const Inventory *inv, const NumaNode *node, const CpuSet *set) {
         const NumaNode *nearest = NULL;
         unsigned best = UINT_MAX;
@@ -403,8 +404,8 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
-/* Returns whether the firmware puts the GPU on the node of its memory. Tells that of a GPU beside a Grace CPU without
- * NVIDIA's driver. */
+/* Returns true for a GPU of NVIDIA on `node` of an aarch64 machine. If the node has no CPUs, it is the memory of the
+ * GPU: the firmware puts a GPU beside a Grace CPU on the node of its memory. Works without NVIDIA's driver. */
 static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
         return pci_device_is_gpu(dev) && dev->vendor == PCI_VENDOR_NVIDIA && dev->numa_node == node &&
                streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
@@ -434,8 +435,8 @@ bool pci_device_is_nic(const PciDevice *dev) {
         return dev->class >> 16 == 0x02;
 }
 
-/* Returns true for a DMA engine, and for another system peripheral with BARs. The VT-d function and the memory map of a
- * CPU have no BARs. */
+/* Returns true for class 0801 (DMA controller), and for class 0880 (other system peripheral) with BARs. The VT-d
+ * function and the memory map of a CPU have no BARs. */
 static bool is_dma_engine(const PciDevice *dev) {
         bool has_bar = false;
 
@@ -455,7 +456,7 @@ bool pci_device_is_connectx(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX && pci_device_is_nic(dev) && dev->type != PCI_TYPE_VF;
 }
 
-/* Returns true for a device id that mlx4_core lists: ConnectX, ConnectX-2, ConnectX-3 and ConnectX-3 Pro. */
+/* Returns true for a device id in the ranges of mlx4_core: ConnectX, ConnectX-2, ConnectX-3 and ConnectX-3 Pro. */
 static bool has_mlx4_id(const PciDevice *dev) {
         return dev->vendor == VENDOR_MELLANOX &&
                ((dev->device >= 0x6340 && dev->device <= 0x676e) || (dev->device >= 0x1002 && dev->device <= 0x1010));

@@ -43,7 +43,7 @@ static bool take_word(Parser *p, const char *word) {
         return true;
 }
 
-/* Reads four hex digits. False: they are not. */
+/* Reads four hex digits. Returns false if there are fewer. */
 static bool take_unit(Parser *p, uint32_t *ret) {
         static const char digits[] = "0123456789abcdef0123456789ABCDEF";
 
@@ -92,7 +92,7 @@ static bool take_escape(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Reads one character of a string. False: the string ends, or is invalid. */
+/* Reads one character of a string. Returns false for a control character and for an invalid escape. */
 static bool take_character(Parser *p, uint32_t *ret) {
         size_t n;
 
@@ -107,7 +107,7 @@ static bool take_character(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Makes room in p->buf for a string of n bytes. Each may become three, those of U+FFFD. */
+/* Makes room in p->buf for a string of n bytes. A byte that is not UTF-8 becomes the three bytes of U+FFFD. */
 static int reserve(Parser *p, size_t n) {
         char *larger;
 
@@ -272,7 +272,8 @@ static int parse_element(Parser *p, json_object *array) {
         return 0;
 }
 
-/* Parses an object or array after its opening bracket, into all, which is empty. Takes ownership of all. */
+/* Parses an object or array after its opening bracket, into `all`, which is empty. Takes ownership of `all`. NULL:
+ * memory for it ran out. */
 static int parse_all(Parser *p, json_object *all, char closing, int (*parse)(Parser *p, json_object *all),
                      json_object **ret) {
         _cleanup_json_ json_object *o = all;

@@ -29,8 +29,8 @@ static int group_compare(const void *a, const void *b) {
         return (x->number > y->number) - (x->number < y->number);
 }
 
-/* Sets *ret to the address in the second-last part of a path, "pci0000:80/0000:80:02.0/0000:82:00.0". False: that is
- * none. */
+/* Sets *ret to the address in the second-last part of a path: 0000:80:02.0 of "pci0000:80/0000:80:02.0/0000:82:00.0".
+ * Returns false if that part is no address. */
 static bool path_parent(const char *path, PciAddress *ret) {
         const char *end = strrchr(path, '/'), *begin = end;
         char name[PCI_ADDRESS_STRING_MAX];
@@ -88,7 +88,7 @@ static void find_parents(Inventory *inv) {
         }
 }
 
-/* Lists the groups with the flag direct, ascending. 0 or -ENOMEM. */
+/* Lists the groups with the flag `direct`, ascending. 0 or -ENOMEM. */
 static int take_direct_groups(const Inventory *inv, IommuGroup **ret, size_t *ret_n) {
         IommuGroup *direct = NULL;
         size_t n = 0;
@@ -333,8 +333,8 @@ static uint32_t slot_place(size_t index) {
         return (uint32_t) index * 2 + 1;
 }
 
-/* Returns the number of a NUMA node. It differs from those of host bridges, because one on an unknown node is a node of
- * its own, at distance SYS from all others. */
+/* Returns the number of a NUMA node, which is even. A host bridge on an unknown node counts as a node of its own, at
+ * distance SYS from all others; unknown_node_place() gives it an odd number. */
 static uint32_t known_node_place(int node) {
         return (uint32_t) node * 2;
 }
@@ -360,7 +360,8 @@ static int root_compare(const void *a, const void *b) {
         return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Fills host[i] for each device i on a root bus: the lowest index of a device there that has the same host bridge. */
+/* Sets host[i] for each device i on a root bus to the lowest index of a device on a root bus below the same host
+ * bridge; to i if the path of the device has no host bridge. */
 static int find_hosts(const Inventory *inv, uint32_t *host) {
         _cleanup_free_ Root *roots = calloc(inv->n_devices + 1, sizeof(*roots));
         size_t n = 0;
@@ -384,7 +385,7 @@ static int find_hosts(const Inventory *inv, uint32_t *host) {
 }
 
 /* Computes the place of the first device of a slot. The level DISTANCE_NODE is set to an unknown node; find_nodes()
- * replaces it. */
+ * replaces it if the node is known. */
 static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) {
         size_t nearest = 0, second = 0, first = index;
         unsigned n = 0;
@@ -407,8 +408,8 @@ static Place place_of(const Inventory *inv, size_t index, const uint32_t *host) 
         return place;
 }
 
-/* Returns the place of a VF's PF: a VF is on the PF's card, even if its address is in another slot. The PF comes before
- * its VFs. */
+/* Returns the place of a VF's PF; NULL: the device is no VF, or its PF is missing. A VF is on the PF's card, even if
+ * its address is in another slot. The PF comes before its VFs. */
 static const Place *place_of_pf(const Inventory *inv, size_t index, const Place *places) {
         const PciDevice *pf =
                 inv->devices[index].type == PCI_TYPE_VF ? inventory_find(inv, inv->devices[index].physfn) : NULL;
@@ -430,7 +431,7 @@ static void find_places(const Inventory *inv, const uint32_t *host, Place *place
         }
 }
 
-/* Sets the node of each host bridge to that of its first device with a known node. 0 or -ENOMEM. */
+/* Gives all devices below a host bridge the node of the first of them whose node is known. 0 or -ENOMEM. */
 static int find_nodes(const Inventory *inv, Place *places) {
         _cleanup_free_ int *node = malloc((inv->n_devices + 1) * sizeof(*node));
 

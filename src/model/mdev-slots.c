@@ -44,7 +44,7 @@ static int add_slot(Inventory *inv, size_t gpu, uint8_t instance) {
         slot = inventory_add_device(inv, address);
         if (!slot)
                 return -ENOMEM;
-        from = &inv->devices[gpu]; /* get the GPU again: adding moves the array */
+        from = &inv->devices[gpu]; /* get the GPU again: adding may move the array */
         slot->type = PCI_TYPE_VF;
         slot->physfn = from->address;
         slot->vendor = from->vendor;
@@ -86,7 +86,7 @@ static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instanc
         return slot && slot->vgpu_type == 0 ? &inv->devices[inventory_device_index(inv, slot)] : NULL;
 }
 
-/* Puts the GPU's mediated devices into slots: with named, those whose UUID names a slot; without, all others. */
+/* Puts mediated devices of the GPU into slots. named: those whose UUID names a slot; otherwise all others. */
 static void put_mdevs(const Inventory *inv, const PciDevice *gpu, bool named) {
         const char *line = gpu->mdevs;
         char uuid[UUID_STRING_MAX];

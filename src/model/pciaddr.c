@@ -48,7 +48,7 @@ int pci_address_parse(const char *s, PciAddress *ret) {
 
         while (digit_value(s[n]) >= 0)
                 n++;
-        /* The kernel prints domains as %04x: one of more than four digits does not begin with 0. */
+        /* The kernel prints domains as %04x: a domain of more than four digits does not begin with 0. */
         if (n < 4 || n > 8 || (n > 4 && s[0] == '0'))
                 return -EINVAL;
         if (!take_field(&s, n, ':', &domain) || !take_field(&s, 2, ':', &bus) || !take_field(&s, 2, '.', &slot) ||

@@ -126,7 +126,7 @@ static bool is_wanted(const PciDevice *port, PortsWanted wanted) {
         return !passes_translated(port) && able == (wanted == PORTS_TO_SET);
 }
 
-/* Lists the addresses of such ports, each after the text `before`. *ret is NULL if there are none. 0 or -ENOMEM. */
+/* Lists the addresses of the wanted ports, each after `before`. *ret is NULL if there are none. 0 or -ENOMEM. */
 static int join_ports(const Inventory *inv, const PeerPath *path, PortsWanted wanted, const char *before,
                       const char *separator, char **ret) {
         _cleanup_free_ char *text = NULL;

@@ -129,7 +129,7 @@ static int parse_value(const struct Term *t, const char *text, uint64_t *ret) {
         return t->hex ? parse_hex(text, t->max, ret) : parse_unsigned(text, t->max, ret);
 }
 
-/* Sets the problem to a sentence. Its value is the errno to return. */
+/* Sets *ret to a sentence. The value of the expression is the error to return. */
 #define problem(ret, ...) (string_replace((ret), __VA_ARGS__) < 0 ? -ENOMEM : -EINVAL)
 
 static int parse_term(char *term, VfAttributes *v, char **ret_problem) {
