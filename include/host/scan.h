@@ -27,17 +27,16 @@ int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Invent
  * sriov_numvfs holds the lock of its device and of the VFs that it removes, and a read of driver_override waits for
  * that lock; a job that creates a vGPU may make the vendor's driver wait for the GPU. Therefore driver_override and the
  * vGPU of busy devices and their VFs are not read but copied from old, the previous inventory (NULL for the first
- * scan).
+ * scan). locked: those of all devices are copied, because a hot-plug or a driver may hold the device locks.
  */
-int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
+int scan_inventory_except(const Sysfs *fs, const Inventory *old, bool locked, const PciAddress *busy, size_t n_busy,
                           Inventory **ret);
 
 /*
  * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
- * memory are copied from old. locked: driver_override and the vGPU are copied from old for all devices, because a
- * hot-plug or a driver may hold the device locks. What critical_mark() sets is left out. If old has notes, scans
- * everything as scan_inventory_except() does, even if locked is set.
+ * memory are copied from old. What critical_mark() sets is left out. If old has notes, scans everything as
+ * scan_inventory_except() does.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);

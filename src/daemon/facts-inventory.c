@@ -180,7 +180,7 @@ int manager_scan(Manager *m) {
 
         log_debug("Reading the whole node.");
         if (r >= 0)
-                r = scan_inventory_except(m->fs, m->host.inventory, busy, n_busy, &inv);
+                r = scan_inventory_except(m->fs, m->host.inventory, false, busy, n_busy, &inv);
         if (r >= 0)
                 r = take_inventory(m, TAKE_PTR(inv));
         return r < 0 ? log_error_errno(r, "Failed to read the node: %m") : 0;

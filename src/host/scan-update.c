@@ -167,7 +167,7 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 
         /* There are notes about the machine, which may be outdated. Only a full scan can tell. */
         if (old->n_notes > 0)
-                return scan_inventory_except(fs, old, busy, n_busy, ret);
+                return scan_inventory_except(fs, old, locked, busy, n_busy, ret);
         fd = sysfs_open(fs, SCAN_DEVICES, O_RDONLY | O_DIRECTORY);
         inv = fd < 0 ? NULL : inventory_new();
         if (!inv)

@@ -406,7 +406,7 @@ void scan_done(Scan *s) {
 }
 
 int scan_inventory(const Sysfs *fs, Inventory **ret) {
-        return scan_inventory_except(fs, NULL, NULL, 0, ret);
+        return scan_inventory_except(fs, NULL, false, NULL, 0, ret);
 }
 
 /* Adds the path of a device, which names all devices above it, too. A missing device is no error. */
@@ -459,12 +459,13 @@ int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Invent
         return 0;
 }
 
-int scan_inventory_except(const Sysfs *fs, const Inventory *old, const PciAddress *busy, size_t n_busy,
+int scan_inventory_except(const Sysfs *fs, const Inventory *old, bool locked, const PciAddress *busy, size_t n_busy,
                           Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = inventory_new();
         _cleanup_(cleanup_pciconf_free) PciConf *conf = NULL;
-        _cleanup_(scan_done)
-                Scan s = { .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old, .directory_fd = -1 };
+        _cleanup_(scan_done) Scan s = {
+                .fs = fs, .inv = inv, .busy = busy, .n_busy = n_busy, .old = old, .locked = locked, .directory_fd = -1
+        };
         int r;
 
         if (!inv)

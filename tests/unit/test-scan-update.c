@@ -269,6 +269,20 @@ TEST_WITH(test_locked, setup, teardown) {
         assert_string_equal(inventory_find(some, pf)->driver_override, "nouveau");
 }
 
+/* A node with notes is read as a whole, and its devices may be locked all the same. */
+TEST_WITH(test_locked_with_notes, setup, teardown) {
+        _cleanup_(cleanup_inventory_free) Inventory *some = NULL;
+        Fixture *f = *state;
+        const PciAddress port = { .slot = 1 }, nic = { .bus = 1 };
+
+        nic_has(f, "driver_override", "nouveau");
+        scan(f);
+        assert_int_equal(inventory_add_note(f->inv, "a note"), 0);
+        nic_has(f, "driver_override", "vfio-pci");
+        assert_int_equal(scan_update(f->fs, f->inv, &port, 1, true, NULL, 0, &some), 0);
+        assert_string_equal(inventory_find(some, nic)->driver_override, "nouveau");
+}
+
 /* The job that made the VF has ended. Another job works on the PF, or none. */
 TEST_WITH(test_unlocked, setup, teardown) {
         _cleanup_(cleanup_inventory_free) Inventory *busy = NULL, *some = NULL;

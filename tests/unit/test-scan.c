@@ -265,7 +265,7 @@ TEST_WITH(test_around_a_busy_device, setup, teardown) {
 
         assert_int_equal(mkfifo(path, 0600), 0);
         (void) alarm(120);
-        assert_int_equal(scan_inventory_except(f->fs, NULL, busy, ELEMENTSOF(busy), &f->inv), 0);
+        assert_int_equal(scan_inventory_except(f->fs, NULL, false, busy, ELEMENTSOF(busy), &f->inv), 0);
         (void) alarm(0);
         nic = find(f, "0000:01:00.0");
         assert_true(nic->has_override);
