@@ -151,17 +151,21 @@ static bool is_bonded_mlx5(const PciDevice *port) {
 
 bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf) {
         const Inventory *inv = p->inventory;
+        bool beside = false;
 
         if (!is_bonded_mlx5(pf))
                 return false;
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *port = &inv->devices[i];
 
-                if (port != pf && pci_address_same_slot(port->address, pf->address) && is_bonded_mlx5(port) &&
-                    streq(port->bond, pf->bond))
-                        return port->n_virtfns == 0;
+                if (port == pf || !pci_address_same_slot(port->address, pf->address) || !is_bonded_mlx5(port) ||
+                    !streq(port->bond, pf->bond))
+                        continue;
+                if (port->n_virtfns > 0)
+                        return false;
+                beside = true;
         }
-        return pf->kernel_names && strstr(pf->kernel_names, "mlx5_bond_");
+        return beside || (pf->kernel_names && strstr(pf->kernel_names, "mlx5_bond_"));
 }
 
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret) {

@@ -286,6 +286,25 @@ TEST(test_roce_lag) {
         }
 }
 
+/* The VFs of any port of the card take away the shared RDMA device. */
+TEST(test_roce_lag_of_three_ports) {
+        _cleanup_node_ TestNode *t = node_new();
+        static const char *const paths[] = { "pci0000:00/0000:00:01.0/0000:81:00.0",
+                                             "pci0000:00/0000:00:01.0/0000:81:00.1",
+                                             "pci0000:00/0000:00:01.0/0000:81:00.2" };
+
+        for (unsigned i = 0; i < ELEMENTSOF(paths); i++) {
+                PciDevice *port = node_nic(t, paths[i], 0, (int) i + 1);
+
+                port->total_vfs = 8;
+                port->n_virtfns = i == 2 ? 4 : 0;
+                assert_int_equal(string_copy(&port->bond, "bond0"), 0);
+                assert_int_equal(string_copy(&port->driver, "mlx5_core"), 0);
+        }
+        node_ready(t, "[Pool vf]\nMatch=type=vf\n");
+        assert_false(policy_pf_has_roce_lag(t->policy, node_find(t, "0000:81:00.0")));
+}
+
 /* The VFs of the PF exist: the refusal says what the host lacks, also for a pool with other VFs. */
 TEST(test_lost_roce_lag) {
         for (size_t n = 0; n <= 4; n += 4) {
