@@ -46,10 +46,11 @@ static void on_only_peer_lost(Connection *c, const char *why) {
 
 int server_new_peer(sd_event *event, int fd, const ServerCallbacks *callbacks, void *userdata, Server **ret) {
         _cleanup_(cleanup_server_free) Server *s = NULL;
+        _cleanup_close_ int owned = fd;
         int r = new_server(event, callbacks, userdata, &s);
 
         if (r >= 0)
-                r = connection_open_peer(&s->peers[0], s, fd, on_only_peer_lost);
+                r = connection_open_peer(&s->peers[0], s, TAKE_FD(owned), on_only_peer_lost);
         if (r < 0)
                 return log_error_errno(r, "Failed to set up the D-Bus connection: %m");
         *ret = TAKE_PTR(s);

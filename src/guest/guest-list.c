@@ -100,13 +100,13 @@ static int set_guest(GuestList *l, char *rest) {
 
         if (r < 0)
                 return r;
-        known = guest_list_find(l, guest.uuid);
-        if (known)
-                remove_guest(l, (size_t) (known - l->guests));
-        if (l->n >= GUESTS_MAX)
-                return -EBADMSG;
         if (ARRAY_RESERVE(l->guests, l->n) < 0)
                 return -ENOMEM;
+        known = guest_list_find(l, guest.uuid);
+        if (!known && l->n >= GUESTS_MAX)
+                return -EBADMSG;
+        if (known)
+                remove_guest(l, (size_t) (known - l->guests));
         l->guests[l->n++] = guest;
         guest = (Guest) { 0 };
         return GUEST_RECORD_DOMAIN;

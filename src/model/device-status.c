@@ -2,6 +2,7 @@
 
 #include "model/device-status.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "util/strings.h"
@@ -67,8 +68,10 @@ int device_status_set(DeviceStatusTable *t, PciAddress address, DeviceFinding fi
 
 int device_status_set_contested(DeviceStatusTable *t, PciAddress pf, size_t n_vfs, const char *message) {
         bool found;
-        int r = device_status_set(t, pf, DEVICE_CONTESTED, message);
+        int r;
 
+        assert(message);
+        r = device_status_set(t, pf, DEVICE_CONTESTED, message);
         if (r >= 0)
                 t->devices[PCI_ADDRESS_FIND(t->devices, t->n, pf, &found)].n_vfs = n_vfs;
         return r;
