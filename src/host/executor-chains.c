@@ -242,16 +242,10 @@ static void wait_for_lane(Leader *l) {
                 if (!l->lanes[i].given_up)
                         first = MIN(first, limit_of(l, &l->lanes[i]));
         }
-<<<<<<< HEAD
         r = poll(fds, l->n,
                  first == UINT64_MAX ? -1
                  : first <= now      ? 0
                                      : (int) MIN((first - now) / 1000 + 1, (uint64_t) INT_MAX));
-=======
-        /* The limit of a step that begins during the wait may be earlier, if the step before it has a longer time. That
-         * limit is noticed up to 60 s late. */
-        r = poll(fds, l->n, first == UINT64_MAX ? -1 : first <= now ? 0 : (int) MIN((first - now) / 1000 + 1, 60000U));
->>>>>>> cB
         for (size_t i = l->n; i-- > 0;) {
                 Lane lane = l->lanes[i];
                 int status;
