@@ -106,6 +106,9 @@ Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *re
 static int replace_device(const HostView *view, AllocationDevice *d, const PciDevice *dev) {
         const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
 
+        /* A VF with a vGPU keeps its host driver. */
+        if (d->vgpu_type > 0)
+                own = dev->driver;
         d->has_baseline = false;
         d->serial = 0;
         if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
