@@ -43,16 +43,23 @@ static int take_line(char *line, void *userdata) {
         return MIN(taker->take(taker->c, line), 0);
 }
 
+/* Sets Inventory.critical_error, which keeps the first reason. */
+static int note_unreadable(const Critical *c, const char *path, int error) {
+        if (c->inv->critical_error)
+                return 0;
+        return string_replace(&c->inv->critical_error, "%s cannot be read (%s).",
+                              text_is_clean(path) ? path : QUOTABLE(path), strerror(-error));
+}
+
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *)) {
         Taker taker = { c, take };
         /* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
         int fd = sysfs_open(c->fs, path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
         int r = fd < 0 ? fd : read_lines_fd(fd, take_line, &taker);
 
-        if (r >= 0 || r == -ENOMEM || (r == -ENOENT && optional))
-                return r == -ENOENT ? 0 : r;
-        /* The file cannot be read. If it is missing, it is not optional. */
-        return string_replace(&c->inv->critical_error, "%s cannot be read (%s).", path, strerror(-r));
+        if (r >= 0 || r == -ENOMEM)
+                return r;
+        return r == -ENOENT && optional ? 0 : note_unreadable(c, path, r);
 }
 
 /*
@@ -65,10 +72,7 @@ static bool is_absent(int error) {
 int critical_unreadable(const Critical *c, const char *path, int error) {
         if (error == -ENOMEM)
                 return error;
-        if (is_absent(error) || c->inv->critical_error)
-                return 0;
-        return string_replace(&c->inv->critical_error, "%s cannot be read (%s).",
-                              text_is_clean(path) ? path : QUOTABLE(path), strerror(-error));
+        return is_absent(error) ? 0 : note_unreadable(c, path, error);
 }
 
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n) {

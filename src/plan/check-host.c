@@ -166,17 +166,21 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
 
 /* Check: the host does not use the memory of GPUs. */
 
-/* Finds the first NUMA node with memory and without CPUs, or NULL. The caller takes its memory for that of a GPU.
- * *ret_more: how many such nodes follow. */
-static const NumaNode *find_device_node(const Inventory *inv, size_t *ret_more) {
+/* Finds the first NUMA node with memory and without CPUs whose memory is that of a GPU or, if owned is false, of no
+ * known GPU. NULL: there is none. *ret_more: how many such nodes follow. */
+static const NumaNode *find_device_node(const Inventory *inv, bool owned, size_t *ret_more) {
         const NumaNode *first = NULL;
         size_t n = 0;
 
-        for (size_t i = 0; i < inv->n_nodes; i++)
-                if (inv->nodes[i].memory > 0 && cpuset_is_empty(&inv->nodes[i].cpus)) {
-                        first = first ?: &inv->nodes[i];
-                        n++;
-                }
+        for (size_t i = 0; i < inv->n_nodes; i++) {
+                const NumaNode *node = &inv->nodes[i];
+
+                if (node->memory == 0 || !cpuset_is_empty(&node->cpus) ||
+                    (inventory_memory_owner(inv, node) != NULL) != owned)
+                        continue;
+                first = first ?: node;
+                n++;
+        }
         *ret_more = n > 0 ? n - 1 : 0;
         return first;
 }
@@ -246,7 +250,10 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         }
         tell_far_memory(inv, report);
         tell_lost_memory(facts->policy, report);
-        node = first ? find_device_node(inv, &more) : NULL;
+        if (!first)
+                return;
+        /* If no such node is known to be of a GPU, each may be. */
+        node = find_device_node(inv, true, &more) ?: find_device_node(inv, false, &more);
         if (node)
                 check_add(
                         report, CHECK_WARNING,

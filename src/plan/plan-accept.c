@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "plan/plan.h"
+#include "plan-internal.h"
 #include "plan/promise.h"
 #include "util/strings.h"
 
@@ -104,17 +104,13 @@ Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *re
 
 /* Makes dev the device of `d`, as in a new allocation: a release restores the driver that dev has now. 0 or -ENOMEM. */
 static int replace_device(const HostView *view, AllocationDevice *d, const PciDevice *dev) {
-        const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
-
         d->has_baseline = false;
         d->serial = 0;
-        if (string_copy(&d->vfio_driver, own) < 0 || string_copy(&d->prior_driver, dev->driver) < 0 ||
-            string_copy(&d->prior_override, dev->driver_override) < 0 || string_copy(&d->prior_reset, NULL) < 0)
-                return -ENOMEM;
-        d->prior_runtime_pm = dev->runtime_pm;
-        d->prior_d3cold = dev->d3cold;
         d->prior_persistence = false;
-        return allocation_device_identify(d, view->inventory, dev);
+        if (planner_record_device(d, view, dev) < 0)
+                return -ENOMEM;
+        /* A VF with a vGPU keeps its host driver. */
+        return d->vgpu_type > 0 ? string_copy(&d->vfio_driver, dev->driver) : 0;
 }
 
 int plan_accept(const HostView *view, Allocation *a) {

@@ -169,19 +169,26 @@ static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *
         return string_copy(&d->vgpu_name, pool->vgpu_type) < 0 ? -ENOMEM : string_copy(&d->vfio_driver, dev->driver);
 }
 
+int planner_record_device(AllocationDevice *d, const HostView *view, const PciDevice *dev) {
+        const Pool *pool = policy_pool(view->policy, dev);
+        const char *reset = pool && pool->reset_method != RESET_METHOD_DEFAULT ? dev->reset_methods : NULL;
+        const char *own = view->config->variants ? inventory_variant_driver(view->inventory, dev) : NULL;
+
+        if (string_copy(&d->prior_driver, dev->driver) < 0 ||
+            string_copy(&d->prior_override, dev->driver_override) < 0 || string_copy(&d->prior_reset, reset) < 0 ||
+            string_copy(&d->vfio_driver, own) < 0)
+                return -ENOMEM;
+        d->prior_runtime_pm = dev->runtime_pm;
+        d->prior_d3cold = dev->d3cold;
+        return allocation_device_identify(d, view->inventory, dev);
+}
+
 static AllocationDevice *add_planned_device(Allocation *a, const HostView *view, const PciDevice *dev,
                                             DeviceRole role) {
         const Pool *pool = policy_pool(view->policy, dev);
         AllocationDevice *d = allocation_add_device(a, dev->address, role);
 
-        if (!d || allocation_device_identify(d, view->inventory, dev) < 0 ||
-            string_copy(&d->prior_driver, dev->driver) < 0 || string_copy(&d->prior_override, dev->driver_override) < 0)
-                return NULL;
-        if (pool && pool->reset_method != RESET_METHOD_DEFAULT && string_copy(&d->prior_reset, dev->reset_methods) < 0)
-                return NULL;
-        d->prior_runtime_pm = dev->runtime_pm;
-        d->prior_d3cold = dev->d3cold;
-        if (view->config->variants && string_copy(&d->vfio_driver, inventory_variant_driver(view->inventory, dev)) < 0)
+        if (!d || planner_record_device(d, view, dev) < 0)
                 return NULL;
         if (role != DEVICE_ROLE_COMPANION && pool && string_copy(&d->pool, pool->name) < 0)
                 return NULL;

@@ -106,6 +106,8 @@ Verdict planner_refuse(const Planner *p, Refusal *ret);
  */
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
+/* Makes dev the device of `d`: records its VFIO variant driver, and what a release restores. 0 or -ENOMEM. */
+int planner_record_device(AllocationDevice *d, const HostView *view, const PciDevice *dev);
 /* Makes the allocation of the choice. VERDICT_NONE, or a refusal. */
 Verdict planner_build(const Planner *p, const NodeChoice *choice, Allocation **ret, Refusal *ret_refusal);
 

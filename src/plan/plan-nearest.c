@@ -151,7 +151,7 @@ static int lift_nodes(Nearest *n) {
 }
 
 static int make_room(Nearest *n) {
-        int r = n->at.cpus == 0 || has_room(n, true);
+        int r = n->at.cpus == 0 ? 1 : has_room(n, true);
 
         if (r == 0)
                 r = lift_nodes(n);

@@ -242,7 +242,7 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
         int does;
 
         r.n_pools = 0;
-        does = p->request->cpus == 0 || is_feasible(p, &r);
+        does = p->request->cpus == 0 ? 1 : is_feasible(p, &r);
         if (does != 0)
                 return does < 0 ? planner_give_up(does, ret) : VERDICT_NONE;
         if (p->request->cells > count_cpu_nodes(p->context->inventory))

@@ -16,10 +16,8 @@
 #define SLOTS_MAX   ((size_t) 2 * SEARCH_CHOICES_MAX)
 #define SLOTS_FIRST ((size_t) 64)
 #define SLOT_FREE   UINT16_MAX
-#define HASH_SHIFT  48
-_Static_assert(1ULL << (64 - HASH_SHIFT) == SLOTS_MAX, "a hash reaches every slot");
-#define HASH     0x9e3779b97f4a7c15U
-#define HASH_VFS 0xff51afd7ed558ccdU
+#define HASH        0x9e3779b97f4a7c15U
+#define HASH_VFS    0xff51afd7ed558ccdU
 
 static const unsigned shifts[_COST_FIELD_MAX + 1] = {
         [COST_VF_LEFT] = 0,  [COST_VF_LOAD] = 17, [COST_LEFT_OVER] = 40, [COST_HELD] = 58, [COST_GPUS] = 82,
@@ -303,7 +301,7 @@ static int clear_slots(Merge *m, SearchScratch *scratch, size_t pairs) {
 static uint16_t *find_slot(const Merge *m, const State *a, const State *b) {
         uint64_t counts = a->counts + b->counts, vfs = a->vfs + b->vfs;
         /* Use the uppermost bits of the product, because they depend on more bits of the sums than lower bits do. */
-        size_t at = (counts + vfs * HASH_VFS) * HASH >> HASH_SHIFT & m->mask;
+        size_t at = (counts + vfs * HASH_VFS) * HASH >> __builtin_clzll(m->mask);
 
         for (;; at = (at + 1) & m->mask) {
                 uint16_t *slot = &m->scratch->slots[at];

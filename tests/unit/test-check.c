@@ -482,6 +482,21 @@ TEST(test_memory) {
         assert_finds(t, NO_FACTS, "memory", CHECK_WARNING, GPU);
 }
 
+/* Other memory without CPUs, such as that of CXL, is not that of a GPU. */
+TEST(test_memory_of_gpu_beside_others) {
+        _cleanup_node_ TestNode *t = node_good();
+        PciDevice *gpu = (PciDevice *) node_find(t, GPU);
+
+        strcpy(t->inventory->architecture, ARCHITECTURE_AARCH64);
+        (void) node_numa(t, 2, 0, 0, 1, 188 * GIB);
+        (void) node_numa(t, 3, 0, 0, 1, 96 * GIB);
+        gpu->numa_node = 3;
+        assert_int_equal(string_copy(&gpu->driver, "nvidia"), 0);
+        node_ready(t, READY);
+        assert_int_equal(inventory_add_variant(t->inventory, "v000010DE*", "nvgrace_gpu_vfio_pci", true), 0);
+        assert_finds(t, NO_FACTS, "memory", CHECK_WARNING, "NUMA node 3 without CPUs");
+}
+
 TEST(test_reset) {
         static const struct {
                 const char *keys, *methods;

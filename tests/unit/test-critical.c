@@ -272,6 +272,10 @@ TEST_WITH(test_unreadable_mounts, setup, teardown) {
         tree_unlink(f->root, "proc/1/mountinfo");
         assert_null(critical(f, "0000:00:1f.2"));
         assert_non_null(strstr(f->inv->critical_error, "proc/1/mountinfo"));
+        /* The first reason stays. A link to itself stands for any error of reading a file. */
+        tree_link(f->root, "proc/net/route", "route");
+        assert_null(critical(f, "0000:00:1f.2"));
+        assert_non_null(strstr(f->inv->critical_error, "proc/1/mountinfo"));
 }
 
 TEST(test_sentences) {

@@ -11,17 +11,24 @@
 #define OTHER "0000:02:00.0"
 
 /* A GPU with its audio function, and a GPU of another pool. */
-static TestNode *make_node(void) {
+static TestNode *make_node_with(const char *keys) {
+        _cleanup_free_ char *config = string_format("[Pool gpu]\nMatch=class=0302 id=10de:0001\nMatch=class=0302 "
+                                                    "id=10de:0003\n%s[Pool other]\nMatch=class=0302 id=10de:0002\n",
+                                                    keys);
         TestNode *t = node_new();
 
         node_numa(t, 0, 0, 8, 1, 64 * GIB);
         node_gpu(t, "pci0000:00/0000:00:01.0/" GPU, 0, 1)->device = 1;
         node_device(t, "pci0000:00/0000:00:01.0/" AUDIO, 0x040300, 0, 1);
         node_gpu(t, "pci0000:00/0000:00:02.0/" OTHER, 0, 2)->device = 2;
-        node_ready(t, "[Pool gpu]\nMatch=class=0302 id=10de:0001\nMatch=class=0302 id=10de:0003\n"
-                      "[Pool other]\nMatch=class=0302 id=10de:0002\n");
+        assert_non_null(config);
+        node_ready(t, config);
         assert_int_equal(node_allocate(t, "vm", ASK(.pools = "gpu=1"), NULL), VERDICT_NONE);
         return t;
+}
+
+static TestNode *make_node(void) {
+        return make_node_with("");
 }
 
 static PciDevice *device(TestNode *t, const char *address) {
@@ -76,6 +83,19 @@ TEST(test_another_model_of_the_pool) {
         assert_true(d->prior_runtime_pm && !d->prior_persistence && !d->has_baseline && d->serial == 0);
         assert_string_equal(d->prior_driver, "nvidia");
         assert_refused(t, VERDICT_WRONG_STATE, "vm");
+}
+
+/* A release restores the reset methods of the new card. */
+TEST(test_reset_methods) {
+        _cleanup_node_ TestNode *t = make_node_with("ResetMethod=flr\n");
+        AllocationDevice *d = &vm(t)->devices[0];
+
+        assert_string_equal(d->prior_reset, "flr");
+        swap(t, GPU, 3);
+        assert_int_equal(string_copy(&device(t, GPU)->reset_methods, "bus flr"), 0);
+        assert_int_equal(plan_check_accept(&t->context, vm(t), NULL), VERDICT_NONE);
+        assert_int_equal(plan_accept(&t->context, vm(t)), 0);
+        assert_string_equal(d->prior_reset, "bus flr");
 }
 
 TEST(test_another_pool) {

@@ -207,6 +207,22 @@ TEST(test_plan) {
         }
 }
 
+/* A VF of another card keeps the host driver of that card, which makes its vGPU. */
+TEST(test_accept) {
+        _cleanup_node_ TestNode *t = make_gpu();
+        Allocation *a;
+
+        assert_int_equal(node_allocate(t, "vm", ASK(.pools = "vgpu=1"), NULL), VERDICT_NONE);
+        a = ledger_find(t->ledger, "vm");
+        vf_of(t, 0)->subsystem_device++;
+        assert_int_equal(plan_check_accept(&t->context, a, NULL), VERDICT_NONE);
+        assert_int_equal(plan_accept(&t->context, a), 0);
+        assert_string_equal(a->devices[0].vfio_driver, "nvidia");
+        assert_int_equal(a->devices[0].vgpu_type, 1203);
+        show(t, 0, 1203, "1203 : " TYPE);
+        assert_true(allocation_is_bound(a, t->inventory));
+}
+
 /* --- random requests, with a driver that tracks its memory --- */
 
 #define GPUS     3U
