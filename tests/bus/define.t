@@ -87,6 +87,11 @@ is((define('nobody', '-c', $libvirt))[0], 1, 'no such allocation');
 is(calls(), '', 'libvirt is not asked');
 rename "$dir/passthroughd-libvirt", "$dir/away" or die $!;
 is((define('guest', '-c', $libvirt))[0], 1, 'passthroughd-libvirt is not installed');
+spew("$dir/passthroughd-libvirt", "#!/bin/sh\nexit 127\n");
+chmod 0755, "$dir/passthroughd-libvirt";
+($status, undef, $err) = define('guest', '-c', $libvirt);
+is($status, 1, 'passthroughd-libvirt cannot run');
+like($err, names('passthroughd-libvirt'), '... as the message says');
 
 # ---- with libvirt
 
