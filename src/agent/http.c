@@ -81,7 +81,7 @@ DEFINE_CLEANUP(HttpCall *, http_cancel)
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
         HttpCall *c = userdata;
 
-        if (c->size + n >= REPLY_MAX)
+        if (c->size + n > REPLY_MAX)
                 return 0;
         if (c->size + n >= c->capacity) {
                 size_t capacity = MAX(2 * c->capacity, c->size + n + 1);
