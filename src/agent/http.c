@@ -40,6 +40,7 @@ struct HttpCall {
         char *method, *url, *reply_header;
         char *data; /* the body of the reply so far */
         size_t size, capacity;
+        int failure;                 /* 0, or why on_data() refuses the body: -E2BIG or -ENOMEM */
         char error[CURL_ERROR_SIZE]; /* libcurl's message about a failure */
         http_done_t done;
         void *userdata;
@@ -81,14 +82,18 @@ DEFINE_CLEANUP(HttpCall *, http_cancel)
 static size_t on_data(char *data, size_t size, size_t n, void *userdata) {
         HttpCall *c = userdata;
 
-        if (c->size + n >= REPLY_MAX)
+        if (c->size + n > REPLY_MAX) {
+                c->failure = -E2BIG;
                 return 0;
+        }
         if (c->size + n >= c->capacity) {
                 size_t capacity = MAX(2 * c->capacity, c->size + n + 1);
                 char *larger = realloc(c->data, capacity);
 
-                if (!larger)
+                if (!larger) {
+                        c->failure = -ENOMEM;
                         return 0;
+                }
                 c->data = larger;
                 c->capacity = capacity;
         }
@@ -206,12 +211,14 @@ static int start_call(Http *h, const HttpRequest *q, http_done_t done, void *use
 static int read_reply(HttpCall *c, CURLcode code, HttpReply *ret) {
         struct curl_header *header;
         long status = 0;
-        int r = 0;
+        int r = c->failure;
 
         if (code == CURLE_OK && c->size > 0)
                 r = json_parse_within(c->data, c->size, REPLY_COST_MAX, &ret->document);
-        if (code == CURLE_WRITE_ERROR || r == -E2BIG)
+        if (r == -E2BIG)
                 return log_warning_errno(-EHOSTUNREACH, "The reply of %s is too long.", c->url);
+        if (r == -ENOMEM)
+                return log_error_errno(r, "Failed to read the reply of %s: %m", c->url);
         if (code != CURLE_OK)
                 return log_warning_errno(-EHOSTUNREACH, "%s does not answer: %s.", c->url,
                                          *c->error ? QUOTABLE(c->error) : curl_easy_strerror(code));

@@ -216,7 +216,7 @@ static int parse_manager(ConfigParser *p, const char *value) {
                 return -EINVAL;
         if (*value == '/' ? value[strspn(value, DRIVER_NAME "./")] || strstr(value, "/..")
                           : *value && (host == 0 || value[host] != ':' ||
-                                       parse_unsigned(value + host + 1, UINT16_MAX, &port) < 0))
+                                       parse_unsigned(value + host + 1, UINT16_MAX, &port) < 0 || port == 0))
                 return -EINVAL;
         return string_copy(&p->config->fabric_manager, *value ? value : NULL);
 }

@@ -47,7 +47,7 @@ static bool slot_follows(const char *a, const char *b) {
                parse_unsigned(b + n, UINT32_MAX, &j) >= 0 && j == i + 1;
 }
 
-/* Returns the slots of the allocation as "gpu0-1,rdma0". Functions of one card are in one slot, which is listed once.
+/* Returns the slots of the allocation as "gpu0-1, rdma0". Functions of one card are in one slot, which is listed once.
  * The caller frees; NULL when there are no slots, or when out of memory. */
 static char *list_slots(json_object *a) {
         _cleanup_free_ char *text = NULL;
@@ -63,7 +63,7 @@ static char *list_slots(json_object *a) {
                         last = slot;
                         continue;
                 }
-                if (first && string_append(&text, ",", "%s%s%s", first, first == last ? "" : "-",
+                if (first && string_append(&text, ", ", "%s%s%s", first, first == last ? "" : "-",
                                            first == last ? "" : last + slot_prefix(last)) < 0)
                         return NULL;
                 first = last = slot;

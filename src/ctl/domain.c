@@ -218,8 +218,8 @@ int verb_xml(const Args *args) {
 
 extern char **environ;
 
-/* Runs the program with input and output as its standard input and output. Returns its exit status or a negative
- * errno. */
+/* Runs the program with input and output as its standard input and output. Returns a DefineResult or a negative errno;
+ * -EPROTO: it ended with no DefineResult. */
 static int run_program(const Args *args, int input, int output) {
         /* The URI of libvirt: that of --connect, else $LIBVIRT_DEFAULT_URI, which virsh also uses, else "", which means
          * the libvirt of the document's hypervisor. */
@@ -245,7 +245,7 @@ static int run_program(const Args *args, int input, int output) {
         while (waitpid(pid, &status, 0) < 0)
                 if (errno != EINTR)
                         return -errno;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : -EPROTO;
+        return WIFEXITED(status) && WEXITSTATUS(status) <= DEFINE_NOT_STARTED ? WEXITSTATUS(status) : -EPROTO;
 }
 
 /* Has libvirt define the domain of the document. Returns a DefineResult or a negative errno. Sets *ret_reason to

@@ -147,13 +147,13 @@ static int take_number(Args *args, Option option, const char *value) {
         return 0;
 }
 
-/* Stores the value of an option, after a comma if the option was given before. Returns 0 or -ENOMEM, reported. */
+/* Stores the value of an option, after a comma if the option was given before. Returns 0 or -ENOMEM. */
 static int take_list(Args *args, Option option, const char *value) {
         const char *before = args->text[option];
         char *longer = NULL;
 
         if (string_replace(&longer, "%s%s%s", before ?: "", before ? "," : "", value) < 0)
-                return report_errno(args, -ENOMEM, "Cannot read the arguments");
+                return -ENOMEM;
         free(args->lists[option]);
         args->text[option] = args->lists[option] = longer;
         return 0;

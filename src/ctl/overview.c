@@ -25,34 +25,33 @@ static bool has_finding(json_object *report, const char *check, const char *resu
         return false;
 }
 
-/* Lists the names of the checks with this result. Leaves out checks that also have the worse result. The caller frees;
- * NULL when there are none. */
-static char *list_checks(json_object *report, const char *result, const char *worse) {
+/* Lists the names of the checks with this result. Leaves out checks that also have the worse result. The caller frees
+ * *ret; NULL when there are none. Returns 0 or -ENOMEM. */
+static int list_checks(json_object *report, const char *result, const char *worse, char **ret) {
+        _cleanup_free_ char *text = NULL;
         const char *last = "";
-        char *text = NULL;
 
         for (size_t i = 0; i < member_length(report, "findings"); i++) {
                 json_object *finding = member_at(report, "findings", i);
                 const char *check = reply_cell(finding, "check");
 
                 if (streq_ptr(reply_text(finding, "result"), result) && !streq(check, last) &&
-                    !has_finding(report, check, worse))
-                        (void) string_append(&text, ", ", "%s", last = check);
+                    !has_finding(report, check, worse) && string_append(&text, ", ", "%s", last = check) < 0)
+                        return -ENOMEM;
         }
-        return text;
+        *ret = TAKE_PTR(text);
+        return 0;
 }
 
-static void print_readiness(json_object *report) {
-        _cleanup_free_ char *failures = list_checks(report, "failure", ""),
-                            *warnings = list_checks(report, "warning", "failure"), *text = NULL;
+static int print_readiness(json_object *report) {
+        _cleanup_free_ char *failures = NULL, *warnings = NULL;
 
-        if (failures)
-                (void) string_append(&text, "", "no: %s", failures);
-        else
-                (void) string_append(&text, "", "yes");
-        if (warnings)
-                (void) string_append(&text, "; ", "warnings: %s", warnings);
-        view_field("Ready", "%s", text ?: "");
+        if (list_checks(report, "failure", "", &failures) < 0 ||
+            list_checks(report, "warning", "failure", &warnings) < 0)
+                return -ENOMEM;
+        view_field("Ready", "%s%s%s%s", failures ? "no: " : "yes", failures ?: "", warnings ? "; warnings: " : "",
+                   warnings ?: "");
+        return 0;
 }
 
 static char *describe_pool(json_object *pool) {
@@ -145,7 +144,9 @@ static int print(const Args *args, const DaemonReport *daemon, json_object *node
 
         if (r < 0)
                 return report_errno(args, r, "Cannot print");
-        print_readiness(report);
+        r = print_readiness(report);
+        if (r < 0)
+                return report_errno(args, r, "Cannot print");
         r = print_node(daemon, node);
         if (r < 0)
                 return report_errno(args, r, "Cannot print");

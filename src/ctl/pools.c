@@ -129,8 +129,10 @@ static int print_pools_json(const Args *args, json_object *node) {
         json_object *o = json_object_new_object();
 
         for (size_t i = 0; o && i < ELEMENTSOF(keys); i++)
-                if (json_object_object_add(o, keys[i], json_object_get(member(node, keys[i]))) < 0)
+                if (json_object_object_add(o, keys[i], json_object_get(member(node, keys[i]))) < 0) {
+                        json_object_put(o);
                         return report_errno(args, -ENOMEM, "Cannot print");
+                }
         return o ? document_print(args, o) : report_errno(args, -ENOMEM, "Cannot print");
 }
 

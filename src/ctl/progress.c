@@ -27,6 +27,7 @@ static bool can_erase(void) {
 Progress progress_new(bool wanted) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
+        /* Before its first step, a job has only its age to show. progress_set() draws earlier. */
         return (Progress) { .shows = wanted && can_erase(), .since = now, .next = now + DELAY_SEC * SECOND };
 }
 

@@ -26,8 +26,10 @@ int define_run(const char *uri, bool start) {
         size_t size;
 
         libvirt_silence();
-        if (read_all_fd(STDIN_FILENO, DEFINE_DOCUMENT_MAX, &document, &size) < 0)
+        if (read_all_fd(STDIN_FILENO, DEFINE_DOCUMENT_MAX, &document, &size) < 0) {
+                printf("The document cannot be read");
                 return DEFINE_REFUSED;
+        }
         if (!*uri)
                 uri = domain_facts_xen(document) ? "xen:///system" : "qemu:///system";
         connection = virConnectOpenAuth(uri, virConnectAuthPtrDefault, 0);

@@ -162,6 +162,8 @@ static void send_domain(Reporter *r, virDomain *domain) {
                 return fail_with_libvirt(r);
         if (error == -ENOENT)
                 return send_record(r, GUEST_RECORD_ENDED, uuid);
+        if (error == -ENOMEM)
+                return fail(r, "Out of memory");
         if (error < 0)
                 return fail(r, "A domain has too many host devices or a malformed document");
         send_record(r, GUEST_RECORD_DOMAIN, record);

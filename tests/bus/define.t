@@ -85,8 +85,15 @@ ok(-e "$libvirt/config", 'but it is defined');
 hypervisor($libvirt);
 is((define('nobody', '-c', $libvirt))[0], 1, 'no such allocation');
 is(calls(), '', 'libvirt is not asked');
+like(qx($dir/passthroughd-libvirt $libvirt define </), qr/\A[^\n]+\z/, 'a document that cannot be read: one line with the reason');
+is($? >> 8, 2, '... and the status of a refusal');
 rename "$dir/passthroughd-libvirt", "$dir/away" or die $!;
 is((define('guest', '-c', $libvirt))[0], 1, 'passthroughd-libvirt is not installed');
+spew("$dir/passthroughd-libvirt", "#!/bin/sh\nexit 127\n");
+chmod 0755, "$dir/passthroughd-libvirt";
+($status, undef, $err) = define('guest', '-c', $libvirt);
+is($status, 1, 'passthroughd-libvirt cannot run');
+like($err, names('passthroughd-libvirt'), '... as the message says');
 
 # ---- with libvirt
 

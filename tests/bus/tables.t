@@ -57,9 +57,9 @@ like((ctl('list'))[1], qr/^0000:14:00\.1-2 .* several /m, 'the groups of VFs dif
 
 is((ctl('allocate', 'big', 'gpu=4', 'rdma=9', '--cpus', 8, '--memory', '20G', '--owner', (getpwnam 'nobody')[2]))[0], 0, 'a large allocation of a user');
 is((ctl('allocate', 'other', 'gpu=1', '--owner', 12_345))[0], 0, 'one of a user without a name');
-@lines = map { [split] } lines_at_80('allocations');
+@lines = map { [split /(?<!,)\s+/] } lines_at_80('allocations');
 is_deeply([map { [@{$_}[0, 2, 3, -1]] } @lines], [
-        ['big',   'nobody', 8, 'gpu0-3,rdma0-8'],
+        ['big',   'nobody', 8, 'gpu0-3, rdma0-8'],
         ['other', 12_345,   0, 'gpu0'],
         ['vm',    'root',   0, 'rdma0-1'],
 ], 'allocations: owner, number of CPUs, slots') or diag((ctl('allocations'))[1]);
@@ -67,7 +67,12 @@ is_deeply({ map { $_->{name} => $_->{owner} } @{ ctl_json('allocations')->{alloc
 like((ctl('show', 'big'))[1], qr/^Owner: +nobody$/m, 'show: the owner');
 is((ctl('detach', 'vm', 'rdma0'))[0], 0, 'detach');
 is((ctl('attach', 'big', 'rdma=1'))[0], 0, 'attach');
-is_deeply([map { (split)[-1] } lines_at_80('allocations')], ['gpu0-3,rdma0-9', 'gpu0', 'rdma1'], 'the slots that are there');
+is_deeply([map { (split /(?<!,)\s+/)[-1] } lines_at_80('allocations')], ['gpu0-3, rdma0-9', 'gpu0', 'rdma1'], 'the slots that are there');
+my $long = 'x' x 40;
+is((ctl('allocate', $long, 'gpu=1', 'rdma=1'))[0], 0, 'one with a long name');
+my ($slots) = join("\n", lines_at_80('allocations')) =~ /^$long (.*(?:\n +.*)*)/m;
+like($slots, qr/ gpu0,\n +rdma0$/, 'its slots are wrapped at the space') or diag($slots);
+is((ctl('release', $long))[0], 0, 'released');
 
 # ---- sizes
 

@@ -209,7 +209,8 @@ TEST(test_fabric) {
                                            "Partition=x=1",         "Module=0000:1b:00.0",
                                            "Module=0000:1b:00.0=0", "Module=0000:1b:00.0=64",
                                            "Module=1b:00.0=1",      "Module=0000:2b:00.0.5=3",
-                                           "Module=0000:2b:00.0=5", "Frob=1" };
+                                           "Module=0000:2b:00.0=5", "Frob=1",
+                                           "Manager=127.0.0.1:0",   "Manager=:6666" };
         _cleanup_config_ Config *c = parse("[Fabric]\nPartitions=hgx-a100\nPartitions=hgx-h100\nPartition=20=1-3\n"
                                            "Partition=3=2,4\nModule=0000:1b:00.0=4\nModule=0000:1b:00.0=5\n"
                                            "Module=0000:2b:00.0=4\n"
