@@ -26,8 +26,8 @@ void job_request_done(JobRequest *q);
 #define _cleanup_job_request_ _cleanup_(job_request_done)
 
 /*
- * Checks that Slurm gave the job at least as many GRES as the job requests devices, because the others are promised to
- * other jobs. detail: Slurm's text for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL. 0; -EPERM with
- * *ret_sentence, which the caller frees; or -ENOMEM.
+ * Checks for each pool that Slurm gave the job at least as many GRES as --passthrough requests devices. Slurm may give
+ * the remaining devices to other jobs. detail: Slurm's text for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL.
+ * 0; -EPERM with *ret_sentence, which the caller frees; or -ENOMEM.
  */
 int job_request_check(const JobRequest *q, const char *detail, char **ret_sentence);
