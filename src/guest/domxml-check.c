@@ -187,7 +187,8 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
-/* Formats an element's PCI address in the guest. False: it has none, or zeros, for which libvirt chooses one. */
+/* Formats an element's PCI address in the guest. Returns false if the address is missing or malformed, or has only
+ * zeros, for which libvirt chooses an address. */
 static bool has_place(const xmlNode *node, char ret[static 32]) {
         static const struct {
                 const char *name;
@@ -233,7 +234,7 @@ static Verdict check_places(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* Returns true when libvirt chooses a PCI address for the device, perhaps on a port for hot-plug. */
+/* Returns true when libvirt may choose a PCI address for the device, perhaps on a port for hot-plug. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
                                              "crypto", "shmem",     "sound",      "watchdog",   "input" };

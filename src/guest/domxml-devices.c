@@ -216,8 +216,8 @@ static bool has_argument(const xmlNode *commandline, const char *part) {
 }
 
 /*
- * Adds two arguments of QEMU, unless the template has an argument with this part. libvirt has no element for the
- * firmware's hint, and rejects its name in <sysinfo> (domain.md F8b).
+ * Adds two arguments of QEMU, unless the template has an argument that contains `part`. libvirt has no element for the
+ * firmware's hint, and rejects its name in <sysinfo>.
  */
 static void write_arguments(Domain *d, const char *part, const char *first, const char *second) {
         xmlNode *commandline = NULL;
@@ -253,7 +253,7 @@ static void write_firmware_hint(Domain *d) {
         write_arguments(d, FIRMWARE_HINT, "-fw_cfg", text);
 }
 
-/* Sets the window by an argument: QEMU merges the properties of several -machine. */
+/* Sets the window by an argument: QEMU merges the properties of several -machine arguments. */
 static void write_virt_window(Domain *d) {
         char text[64];
 

@@ -78,7 +78,7 @@ static const PciDevice *host_card(const Domain *d, size_t device) {
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
 }
 
-/* A part of a guest path, from its begin. */
+/* The first n bytes of a guest path. */
 typedef struct Branch {
         const char *path;
         size_t n;
@@ -93,8 +93,8 @@ static Branch longer(Branch b) {
         return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
 }
 
-/* Finds the next switch on path below b (a root bus or a switch). *ret: the path of the switch's upstream port. False:
- * no switch is between b and the device. */
+/* Finds the next switch on `path` below `b`, a root bus or a switch. *ret: the path of the switch's upstream port.
+ * False: no switch is between `b` and the device. */
 static bool find_switch(const char *path, Branch b, Branch *ret) {
         Branch port = longer((Branch) { path, b.n }), upstream = port.path[port.n] ? longer(port) : port;
 
@@ -104,7 +104,7 @@ static bool find_switch(const char *path, Branch b, Branch *ret) {
 
 /*
  * Returns the upstream port of the host switch that a guest switch represents: the switch above a card plugged into the
- * guest switch, else the topmost switch above the first card below it.
+ * guest switch, else the topmost host switch above the first card below the guest switch.
  */
 static const PciDevice *host_switch(const Domain *d, const GuestPlace *places, Branch upstream) {
         const PciDevice *found = NULL;

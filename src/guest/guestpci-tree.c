@@ -22,7 +22,7 @@ static bool same_host(const GuestCard *a, const GuestCard *b) {
         return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
 }
 
-/* Returns true when both cards are below one root port of the host that has a switch. */
+/* Returns true when both cards are in one group, and below switches of one root port of the host. */
 static bool same_tree(const GuestCard *a, const GuestCard *b) {
         return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
 }
@@ -101,7 +101,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* Adds a lower switch for cards that are nearer to each other than to the other cards, and plugs these. 0 or -E2BIG. */
+/* Adds a lower switch, and plugs the cards of the host switch of `first` into it. 0 or -E2BIG. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -140,7 +140,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* Plugs the cards of a group, or with -1 those of pcie.0. 0 or -E2BIG. */
+/* Plugs the cards of a group below the controller `bus`. group: -1: the cards on pcie.0. 0 or -E2BIG. */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 

@@ -17,7 +17,7 @@ static int host_length(const AllocationService *s) {
         return (int) (strrchr(s->endpoint, ':') - s->endpoint);
 }
 
-/* Returns the first endpoint of this kind of service; NULL: the allocation has no slots of one. */
+/* Returns the first endpoint of this kind of service; NULL: the allocation has none. */
 static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) {
         for (size_t i = 0; i < a->n_services; i++)
                 if (a->services[i].kind == kind)
