@@ -183,8 +183,8 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
-/* Returns true when the guest has a GPU in a confidential mode. Without vCPUs another program makes the guest,
- * and must see to this itself. */
+/* Returns true when the guest has a GPU in a confidential mode. Returns false without vCPUs: then another program makes
+ * the guest, and must check this itself. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
         return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
@@ -276,8 +276,8 @@ static const struct {
         { SNP | TDX, has_hugepages,
           "hugepages are useless: private memory has pages of 4 KiB, and the hugepages would be needed besides.",
           "Ask without --page-size.", NULL },
-        /* DMA uses shared pages even with an IOMMU, for which libvirt locks the guest's memory once per device. Kata
-         * has enable_iommu=false. libvirt requires an IOMMU for many vCPUs. */
+        /* DMA uses shared pages even with an IOMMU. With an IOMMU, libvirt locks the guest's memory once per device.
+         * Kata has enable_iommu=false. libvirt requires an IOMMU for many vCPUs. */
         { ALL, needs_viommu, "a guest has no IOMMU, so it can have 255 vCPUs at most.", "Ask for fewer vCPUs.", NULL },
         /* Other programs cannot read private memory (AMDSEV issue 269). libvirt accepts ivshmem nevertheless. */
         { SNP | TDX, shares_memory, "a guest cannot share memory with others.", "Ask without --shared-memory.", NULL },

@@ -17,8 +17,8 @@
 /* Controllers of the template, for which the layout must leave room. */
 typedef struct Controllers {
         CpuSet indices;
-        unsigned unnumbered; /* those without index: libvirt gives each the lowest free one */
-        unsigned unplaced;   /* expanders without busNr: libvirt gives each a number below all others */
+        unsigned unnumbered; /* number of controllers without index: libvirt gives each the lowest free index */
+        unsigned unplaced;   /* number of expanders without busNr: libvirt gives each a bus number below all others */
 } Controllers;
 
 static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
@@ -74,7 +74,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
         return VERDICT_NONE;
 }
 
-/* Refuses an IOMMU of the template for more than DOMXML_PLAIN_VCPUS_MAX vCPUs, unless it is Intel's. */
+/* With more than DOMXML_PLAIN_VCPUS_MAX vCPUs, refuses an IOMMU of the template that is not Intel's. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;

@@ -44,8 +44,9 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* Returns the CPUs of a node for the emulator: the node's housekeeping CPUs. If it has none and not housekeeping_only,
- * returns the guest's CPUs on the node; if it has none of these either, all CPUs of the node. */
+/* Returns the CPUs of a node for the emulator: the housekeeping CPUs of the node. If the node has none, returns the
+ * empty set with housekeeping_only; otherwise the guest's CPUs on the node, or all CPUs of the node if the guest has
+ * none there. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -309,7 +310,7 @@ static void write_cpu(Domain *d) {
         domain_write_cells(d, cpu);
 }
 
-/* Writes hints of KVM for vCPUs with a CPU each: the guest may spin instead of yielding. */
+/* Writes KVM's hint that each vCPU has a CPU of its own: the guest may spin instead of yielding. */
 static void write_hints(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *kvm = node_find(features, "kvm");
 

@@ -21,7 +21,7 @@ typedef struct Domain {
         xmlNode *root;             /* <domain> */
         xmlNode *devices;          /* its <devices> */
         xmlNode *anchor;           /* new elements are inserted before this one; NULL: at the end */
-        bool aarch64;              /* machine 'virt'; false: x86_64 and machine 'q35' */
+        bool aarch64;              /* machine 'virt'; false: x86_64 and machine 'q35', or 'xenfv' for Xen */
         bool xen;                  /* type='xen': no PCI tree, and none of QEMU's options */
         Confidential confidential; /* as the allocation, or as <launchSecurity> of the template */
         bool emulated;             /* type='qemu': no KVM, so the guest cannot have the host's CPU */
@@ -111,7 +111,8 @@ static inline bool domain_needs_iommu(const Domain *d) {
         return !d->aarch64 && d->a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* domxml-devices.c: PCI controllers, hostdevs, memballoon, and an iommu for many vCPUs. d->pci must be set. */
+/* domxml-devices.c: PCI controllers, hostdevs, shmem, memballoon, IOMMUs, and arguments of QEMU for the MMIO window.
+ * d->pci must be set. */
 void domain_write_devices(Domain *d);
 /* Adds the <hostdev> of a device, without an address in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
@@ -125,6 +126,6 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 xmlDoc *domain_nccl(Domain *d, const GuestPlace *places);
 
 /* domxml-guestinfo.c: <sysinfo type='fwcfg'>. The first function removes the entries of an earlier document from the
- * template, the second one writes those of this document. Needs d->pci. */
+ * template. The second one writes the entries of this document, and needs d->pci. */
 void domain_remove_guest_info(Domain *d);
 Verdict domain_write_guest_info(Domain *d, GuestInfo info, Refusal *ret);

@@ -2,9 +2,9 @@
 
 /*
  * The guest's PCI tree as a topology file of NCCL (NCCL_TOPO_FILE): <system>, a <cpu> for each guest cell, below it a
- * <pci> for each switch and device. NCCL adds each GPU and network interface to the <pci> with the same busid, and
- * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 253 bytes (xml.cc of NCCL
- * 2.29.7, xmlGetValue()).
+ * <pci> for each switch and device whose bus number in the guest is known. NCCL adds each GPU and network interface to
+ * the <pci> with the same busid, and ignores a <pci> without any. NCCL reads no XML declaration, and no value of more
+ * than 253 bytes (xml.cc of NCCL 2.29.7, xmlGetValue()).
  *
  * The file contains the link speeds of the host, because the guest sees only those of its emulated ports.
  */
@@ -41,7 +41,7 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                 node_set(d, cpu, "affinity", "%s", text);
 }
 
-/* Returns the lower speed, which is that of the link. 0 is unknown, and then the other one counts. */
+/* Returns the lower of two speeds or widths, which is that of the link. 0 means unknown: then returns the other one. */
 static unsigned slower(unsigned a, unsigned b) {
         return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }

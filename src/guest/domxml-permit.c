@@ -136,7 +136,8 @@ static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
                                QUOTABLE((const char *) node->name));
 }
 
-/* Refuses an element whose attribute (NULL: text) is none of the values (NULL: any value is permitted). */
+/* Refuses an element whose attribute is none of the values. attribute: NULL: checks the text. values: NULL: any. A
+ * missing attribute and an empty text are permitted. */
 static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
         _cleanup_free_ char *value = !values ? NULL : attribute ? node_get(node, attribute) : node_get_text(node);
         PciAddress address;

@@ -45,7 +45,8 @@ static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *r
         return v;
 }
 
-/* Refuses elements that are repeated. The hash table is for templates with very many elements. */
+/* Refuses repeated elements other than <sysinfo> and <seclabel>. The hash table is for templates with very many
+ * elements. */
 static Verdict check_once(const xmlNode *parent, Refusal *ret) {
         xmlHashTable *seen = xmlHashCreate(0);
         Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);

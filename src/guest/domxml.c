@@ -62,7 +62,7 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
-/* Writes an element with the attributes of a VF under their names, unless there are none. */
+/* Writes the attributes of a VF into one element, each under its name. Writes no element if none is set. */
 static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
         xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
 
@@ -186,7 +186,8 @@ static void choose_iommufd(Domain *d) {
         d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
 
-/* Loads the template, and computes the layout of PCI buses. */
+/* Checks devices and host, and loads the template. Except for Xen, also chooses iommufd and computes the layout of PCI
+ * buses. */
 static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_devices(d->a, ret);
         int r;

@@ -188,8 +188,8 @@ static int add_spares(GuestLayout *l) {
         return MIN(r, 0);
 }
 
-/* Gives slots to the controllers below parent, in the order in which they were made. If there are too few slots, they
- * share slots as functions. */
+/* Gives slots to the controllers below parent, in the order in which they were made. If there are too few slots,
+ * several controllers are functions of one slot. */
 static int place_children(GuestPci *pci, const GuestController *parent) {
         unsigned n = 0, per_slot, at = 0;
 
@@ -232,7 +232,8 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* Numbers the buses of the expanders, the last expander first, from the top. pcie.0 has the numbers that are left. */
+/* Numbers the buses of the expanders from the highest number down, beginning with the last expander. pcie.0 has the
+ * numbers that are left. 0 or -E2BIG. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;
@@ -251,7 +252,7 @@ static int number_buses(GuestLayout *l) {
                 next = end + 1;
                 number_below(pci, c, &next);
         }
-        /* Devices of the template that use a spare port are counted with that port already. */
+        /* room->others counts the seekers already: do not count the spare ports that are for them. */
         behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
         return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
 }

@@ -145,7 +145,7 @@ static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *de
                shares_host_bridge(t->device[root], dev);
 }
 
-/* Returns the index of a free port for the device, and takes it. 0: none is free. */
+/* Returns the index of a free port that suits the device, and takes it. 0: there is none. */
 static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *dev) {
         for (unsigned i = 1; i < GUEST_BUSES_MAX; i++)
                 if (t->is_free_port[i] && suits(t, a, dev, find_root(t, i))) {

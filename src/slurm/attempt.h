@@ -33,8 +33,9 @@ typedef struct Attempt {
 typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sentence);
 
 /*
- * Calls the function until its outcome is not OUTCOME_AGAIN: again when the daemon starts or stops, and when one of its
- * jobs has ended. Gives up with OUTCOME_BROKEN after Settings.wait, not counting the time spent waiting for jobs.
+ * Calls the function. While the outcome is OUTCOME_AGAIN, calls it again each time the daemon has started or stopped,
+ * or one of its jobs has ended. Gives up with OUTCOME_BROKEN after Settings.wait, not counting the time spent waiting
+ * for jobs.
  *
  * *ret_sentence must be NULL or an allocated text. The caller frees it after any outcome. Unless the outcome is
  * OUTCOME_DONE, it tells the reason. It is NULL when out of memory, or when the only attempt ended because the daemon

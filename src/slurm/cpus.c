@@ -86,7 +86,7 @@ static int read_place(int dir_fd, unsigned cpu, Place *places, size_t n) {
         return r;
 }
 
-/* Lists the CPUs of the machine in the order of Slurm's core numbers. The caller frees *ret. */
+/* Lists the online CPUs of the machine in the order of Slurm's core numbers. The caller frees *ret. */
 static int read_places(int dir_fd, Place **ret, size_t *ret_n) {
         _cleanup_free_ Place *places = NULL;
         CpuSet online;

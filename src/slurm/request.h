@@ -18,8 +18,8 @@ typedef struct JobRequest {
         size_t n_pools;
 } JobRequest;
 
-/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. -EINVAL with *ret_sentence, which the caller frees, also
- * for a text of more than 1024 bytes or with control characters; or -ENOMEM. The caller frees *ret with
+/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. 0; -EINVAL with *ret_sentence, which the caller frees, also
+ * for a text of more than 1024 bytes or one that text_is_clean() refuses; or -ENOMEM. The caller frees *ret with
  * job_request_done(). */
 int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence);
 void job_request_done(JobRequest *q);
