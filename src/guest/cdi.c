@@ -98,7 +98,8 @@ static Verdict check_device(const PciDevice *dev, const AllocationDevice *d, Ref
                       "%s is not bound to a VFIO driver.", PCI_ADDRESS_STR(d->address));
 }
 
-/* Checks that CDI allows the document. CDI names must end with a letter or digit; names of allocations need not. */
+/* Refuses a node with Xen, and a name that does not end with a letter or digit: CDI forbids such a name, the ledger
+ * does not. */
 static Verdict check_allocation(const Config *config, const Allocation *a, Refusal *ret) {
         if (config->hypervisor == HYPERVISOR_XEN)
                 return refuse(ret, VERDICT_NOT_SUPPORTED, NULL, "Use the format 'xml' or 'xl'.",

@@ -61,7 +61,7 @@ static bool has_device(const Allocation *a, const PciDevice *dev) {
         return d && d->role == DEVICE_ROLE_ASSIGNED;
 }
 
-/* Collects the modes of the guest's GPUs and accelerators, and what it lacks of the node's. */
+/* Collects the facts about the guest's GPUs, accelerators and NVSwitches. */
 static void find_gpus(const Inventory *inv, const Config *config, const Allocation *a, ConfidentialFacts *f) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const AllocationDevice *d = &a->devices[i];
@@ -183,8 +183,8 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
-/* Returns true when the guest has a GPU in a confidential mode. Without vCPUs another program makes the guest,
- * and must see to this itself. */
+/* Returns true when the guest has a GPU in a confidential mode. Returns false without vCPUs: then another program makes
+ * the guest, and must check this itself. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
         return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
@@ -223,8 +223,8 @@ static char *tell_qemu(const ConfidentialFacts *f) {
 #define REMEDY_RESCAN "run 'passthroughctl rescan'."
 #define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
-/* The rules about host and allocation. The first broken one is the refusal. For a confidential guest "With SEV-SNP, "
- * precedes why. */
+/* The rules about host and allocation. The first broken one is the refusal. For a confidential guest, "With SEV-SNP, "
+ * or the like precedes the text `why`. */
 static const struct {
         unsigned types;
         bool (*is_broken)(const ConfidentialFacts *f);
@@ -258,10 +258,10 @@ static const struct {
         /* Each guest has a key in the memory controller (KubeVirt VEP 80, Nova's specs sev-snp and intel-tdx). */
         { ALL, lacks_slot, "no further guest can start.",
           "Release a confidential guest, or give them more keys in the firmware setup and " REMEDY_RESCAN, tell_slots },
-        /* In QEMU 10.0.13 a guest cannot have both: guest_memfd requires that memory can be discarded, VFIO disables
-         * discarding, and the second of them fails with EBUSY (hw/vfio/container.c, system/physmem.c). Later versions
-         * tell VFIO which pages are shared (ram-block-attributes.c in 10.2.2). NVIDIA's reference is QEMU 10.1 with
-         * patches. */
+        /* In QEMU 10.0.13 a guest with guest_memfd cannot have a VFIO device: guest_memfd requires that memory can be
+         * discarded, VFIO disables discarding, and whichever comes second fails with EBUSY (hw/vfio/container.c,
+         * system/physmem.c). Later versions tell VFIO which pages are shared (ram-block-attributes.c in 10.2.2).
+         * NVIDIA's reference is QEMU 10.1 with patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
         /* Each page of 4 KiB is a mapping of its own, and a container has 65535 (hw/vfio/listener.c:298 of QEMU
@@ -276,8 +276,8 @@ static const struct {
         { SNP | TDX, has_hugepages,
           "hugepages are useless: private memory has pages of 4 KiB, and the hugepages would be needed besides.",
           "Ask without --page-size.", NULL },
-        /* DMA uses shared pages even with an IOMMU, for which libvirt locks the guest's memory once per device. Kata
-         * has enable_iommu=false. libvirt requires an IOMMU for many vCPUs. */
+        /* DMA uses shared pages even with an IOMMU. With an IOMMU, libvirt locks the guest's memory once per device.
+         * Kata has enable_iommu=false. libvirt requires an IOMMU for many vCPUs. */
         { ALL, needs_viommu, "a guest has no IOMMU, so it can have 255 vCPUs at most.", "Ask for fewer vCPUs.", NULL },
         /* Other programs cannot read private memory (AMDSEV issue 269). libvirt accepts ivshmem nevertheless. */
         { SNP | TDX, shares_memory, "a guest cannot share memory with others.", "Ask without --shared-memory.", NULL },
@@ -542,9 +542,9 @@ static const struct {
         /* libvirt 12.8 and kvm/tdx.c of QEMU. */
         { TDX, find_pmu, "a guest has no performance counters.", "Remove <pmu>." },
         { TDX, find_ioapic, "the interrupt controller of QEMU is needed.", "Remove <ioapic>." },
-        /* As in needs_viommu(). */
+        /* See the rule of needs_viommu(). */
         { ALL, find_iommu, "a guest has no IOMMU.", "Remove <iommu>." },
-        /* As in shares_memory(). AMDSEV issue 269 and Kata issue 3811 are about vhost-user and virtiofs. */
+        /* See the rule of shares_memory(). AMDSEV issue 269 and Kata issue 3811 are about vhost-user and virtiofs. */
         { SNP | TDX, find_shmem, "a guest cannot share memory with others.", "Remove <shmem>." },
         { SNP | TDX, find_vhost_user, "no other program can read the guest's memory (vhost-user, virtiofs).",
           "Remove it." },

@@ -11,9 +11,10 @@
 xmlDoc *domain_document_read(const char *xml);
 /* Returns the <devices> of a <domain>; NULL: there is none. doc may be NULL. */
 const xmlNode *domain_document_devices(const xmlDoc *doc);
-/* Finds the host device of an element of <devices>, named as by domain_facts_devices(). False: it has none. */
+/* Sets ret to the name of the host device of an element of <devices>, as domain_facts_devices() names it. Returns false
+ * if the element has none. */
 bool domain_device_source(const xmlNode *device, char ret[static UUID_STRING_MAX]);
-/* Finds the address in the guest of an element of <devices>. False: it has none. */
+/* Finds the address in the guest of an element of <devices>. False: the element has none. */
 bool domain_device_address(const xmlNode *device, PciAddress *ret);
 
 /* domain-places.c: the PCI buses of a running domain. */
@@ -21,7 +22,7 @@ bool domain_device_address(const xmlNode *device, PciAddress *ret);
 #define PCI_PLACES_MAX 256U /* slots of a bus times functions of a slot */
 
 typedef struct DomainBus {
-        bool is_expander, is_bridge; /* both false: there is no controller with this index, or its address is unknown */
+        bool is_expander, is_bridge; /* both false: pcie.0, or no controller with this index whose place is known */
         unsigned above;              /* of a bridge: index of the bus above it */
         uint8_t slot, function;      /* of a bridge: its place on that bus */
         unsigned number;             /* bus number in the guest; 0: unknown, as below pcie.0 */
@@ -32,5 +33,6 @@ typedef struct DomainBuses {
 } DomainBuses;
 
 void domain_buses_read(const xmlNode *devices, DomainBuses *ret);
-/* Finds the place in the guest of an element of <devices>. False: the element has no PCI address. */
+/* Finds the place in the guest of an element of <devices>. False: the element has no PCI address, or one in another PCI
+ * domain than 0. */
 bool domain_buses_find(const DomainBuses *b, const xmlNode *device, GuestPlace *ret);

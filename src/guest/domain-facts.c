@@ -127,7 +127,8 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n) {
 }
 
 /*
- * Elements that a <hostdev> may have, each once. A row lists the attributes of the element; "name=value" must be there.
+ * Elements that a <hostdev> may have, each once. A row lists the attributes that the element may have; "name=value"
+ * permits only this value.
  */
 static const struct {
         const char *parent, *name, *attributes;
@@ -177,7 +178,8 @@ static bool is_plain(const xmlNode *node, const char *parent) {
         return false;
 }
 
-/* Refuses repeated elements, of which libvirt reads sometimes the last, sometimes all. */
+/* Refuses elements that hostdev_parts[] does not list, and repeated elements, of which libvirt reads sometimes the
+ * last, sometimes all. */
 static bool children_are_plain(const xmlNode *node) {
         for (const xmlNode *n = node->children; n; n = n->next)
                 if (!xmlIsBlankNode(n) && (!is_plain(n, (const char *) node->name) ||

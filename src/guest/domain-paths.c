@@ -10,7 +10,7 @@
 #include "ledger/region.h"
 #include "util/strings.h"
 
-/* Patterns of fnmatch(), for which each component of a path is compared with one of the pattern. */
+/* Patterns of fnmatch(). Each component of a path is compared with the same component of the pattern. */
 static const char *const reserved[] = {
         "/dev/vfio",
         "/dev/iommu",

@@ -6,7 +6,8 @@
 
 #include "domain-facts-internal.h"
 
-/* Numbers the buses below one as firmware does: depth first, in the order of slots, beginning with *next. */
+/* Numbers the buses below the bus `above` as firmware does: depth first, in the order of slots, beginning with *next.
+ */
 static void number_below(DomainBuses *b, unsigned above, unsigned *next) {
         for (unsigned place = 0; place < PCI_PLACES_MAX; place++)
                 for (unsigned i = 1; i < GUEST_BUSES_MAX; i++) {

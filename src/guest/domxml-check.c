@@ -17,8 +17,8 @@
 /* Controllers of the template, for which the layout must leave room. */
 typedef struct Controllers {
         CpuSet indices;
-        unsigned unnumbered; /* those without index: libvirt gives each the lowest free one */
-        unsigned unplaced;   /* expanders without busNr: libvirt gives each a number below all others */
+        unsigned unnumbered; /* number of controllers without index: libvirt gives each the lowest free index */
+        unsigned unplaced;   /* number of expanders without busNr: libvirt gives each a bus number below all others */
 } Controllers;
 
 static Verdict check_index(Domain *d, xmlNode *node, Controllers *c, Refusal *ret) {
@@ -74,7 +74,7 @@ static Verdict check_controller(Domain *d, xmlNode *node, Controllers *c, Refusa
         return VERDICT_NONE;
 }
 
-/* Refuses an IOMMU of the template for more than DOMXML_PLAIN_VCPUS_MAX vCPUs, unless it is Intel's. */
+/* With more than DOMXML_PLAIN_VCPUS_MAX vCPUs, refuses an IOMMU of the template that is not Intel's. */
 static Verdict check_iommu(const Domain *d, const xmlNode *node, Refusal *ret) {
         if (!domain_needs_iommu(d) || !node_is(node, "iommu") || node_has(node, "model", "intel"))
                 return VERDICT_NONE;
@@ -187,7 +187,8 @@ static Verdict check_node(Domain *d, xmlNode *node, Controllers *c, Refusal *ret
         return v;
 }
 
-/* Formats an element's PCI address in the guest. False: it has none, or zeros, for which libvirt chooses one. */
+/* Formats an element's PCI address in the guest. Returns false if the address is missing or malformed, or has only
+ * zeros, for which libvirt chooses an address. */
 static bool has_place(const xmlNode *node, char ret[static 32]) {
         static const struct {
                 const char *name;
@@ -233,7 +234,7 @@ static Verdict check_places(const Domain *d, Refusal *ret) {
         return v;
 }
 
-/* Returns true when libvirt chooses a PCI address for the device, perhaps on a port for hot-plug. */
+/* Returns true when libvirt may choose a PCI address for the device, perhaps on a port for hot-plug. */
 static bool seeks_port(const xmlNode *node) {
         static const char *const names[] = { "disk",   "interface", "filesystem", "controller", "rng",  "vsock",
                                              "crypto", "shmem",     "sound",      "watchdog",   "input" };

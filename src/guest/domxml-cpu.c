@@ -13,7 +13,8 @@
 #define DISTANCE_FARTHEST 254U /* the most: 255 means unreachable */
 #define IOTHREADS_MAX     1024U
 
-/* Returns the ids of all guest cells. <hugepages> takes these; <numatune> takes host nodes. */
+/* Returns the ids of the allocation's guest cells, without memory cells of GPUs. <hugepages> takes these ids;
+ * <numatune> takes host nodes. */
 static CpuSet guest_cells(const Allocation *a) {
         CpuSet set = { 0 };
 
@@ -43,7 +44,9 @@ static CpuSet pinned_cpus(const Allocation *a) {
         return set;
 }
 
-/* Returns the CPUs of a node for the emulator: its housekeeping CPUs; without any, the guest's; without any, all. */
+/* Returns the CPUs of a node for the emulator: the housekeeping CPUs of the node. If the node has none, returns the
+ * empty set with housekeeping_only; otherwise the guest's CPUs on the node, or all CPUs of the node if the guest has
+ * none there. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -76,9 +79,9 @@ static CpuSet emulator_cpus_of_cells(const Domain *d, bool housekeeping_only) {
 }
 
 /*
- * Returns true when libvirt lets QEMU allocate each cell's memory with threads on its host node, so that the guest does
- * not start unless the emulator has a CPU there: 8.10 to 9.2. Tells the version by features: maxphysaddr is since 8.7,
- * the driver model since 10.0.
+ * Returns true when libvirt may be one of the versions 8.10 to 9.2. These let QEMU allocate each cell's memory with
+ * threads on its host node, so that the guest does not start unless the emulator has a CPU there. The features show
+ * only a version from 8.7 (maxphysaddr) to before 10.0 (driver_model).
  */
 static bool needs_emulator_on_each_node(const LibvirtFeatures *f) {
         return f->known && f->maxphysaddr && !f->driver_model;
@@ -94,7 +97,7 @@ static CpuSet emulator_cpus(const Domain *d) {
 }
 
 /*
- * The memory is allocated before the guest starts; otherwise it may be on another node (domain.md E9). virtiofs needs
+ * The memory is allocated before the guest starts; otherwise it may be on another node. virtiofs needs
  * source and access, so they stay. With SEV-SNP and TDX the whole element is removed: it would allocate shared pages
  * beside the guest's private pages, and other programs cannot read the guest's memory.
  */
@@ -150,7 +153,7 @@ void domain_write_memory(Domain *d) {
 
 /*
  * Pins the template's I/O threads to the emulator's CPUs. The ids of the threads are those in <iothreadids>, then the
- * lowest free ids up to <iothreads>.
+ * lowest free ids until there are as many as <iothreads> says.
  */
 static void pin_iothreads(Domain *d, xmlNode *cputune, const CpuSet *cpus) {
         const xmlNode *count_node = node_find(d->root, "iothreads"), *list = node_find(d->root, "iothreadids");
@@ -307,7 +310,7 @@ static void write_cpu(Domain *d) {
         domain_write_cells(d, cpu);
 }
 
-/* Writes hints of KVM for vCPUs with a CPU each: the guest may spin instead of yielding. */
+/* Writes KVM's hint that each vCPU has a CPU of its own: the guest may spin instead of yielding. */
 static void write_hints(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *kvm = node_find(features, "kvm");
 
@@ -320,7 +323,8 @@ static void write_hints(Domain *d) {
         node_set(d, node_add(d, kvm, "hint-dedicated"), "state", "on");
 }
 
-/* Warns that the guest cannot see the kinds of its cores: QEMU gives all its vCPUs one CPUID. */
+/* Adds a comment if the cores of the guest are of several kinds, which it cannot see: QEMU gives all its vCPUs one
+ * CPUID. */
 static void tell_kinds(Domain *d) {
         static const char *const names[_CORE_KIND_MAX] = { "performance", "efficient", "low-power" };
         CpuSet vcpus[_CORE_KIND_MAX] = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Writes PCI controllers, hostdevs, the memory balloon and the guest's IOMMU. */
+/* Writes PCI controllers, hostdevs, shared memory, the memory balloon, the guest's IOMMUs, and arguments of QEMU. */
 
 #include <stdio.h>
 
@@ -77,7 +77,8 @@ static bool can_size_window(const Domain *d) {
         return !d->aarch64 || libvirt_sizes_virt(&d->inv->libvirt);
 }
 
-/* Writes the size of the 64-bit window. A larger one of the template stays. */
+/* Adds a missing pcie-root, and writes the size of the 64-bit window if libvirt can set it. A larger size in the
+ * template stays. */
 static void write_root(Domain *d) {
         xmlNode *root = find_root_controller(d->devices), *hole;
 
@@ -151,7 +152,7 @@ void domain_write_address(Domain *d, xmlNode *hostdev, PciAddress a) {
         write_address(d, hostdev, "pci", a, false);
 }
 
-/* Links the device to its memory cells: QEMU makes it their generic initiator. */
+/* Links the device to its memory cells: QEMU makes the device their generic initiator. */
 static void write_nodeset(Domain *d, xmlNode *hostdev, const AllocationDevice *dev) {
         int first = memory_cells_first(d->a, d->memory_cells, dev);
 
@@ -163,8 +164,8 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f) {
         write_address(d, hostdev, "pci", f->guest, f->multifunction);
 }
 
-/* Writes the Intel IOMMU. With host devices QEMU requires caching mode. Its default of 39 address bits is too small for
- * large guests. */
+/* Writes the Intel IOMMU. With host devices QEMU requires caching mode. QEMU's default of 39 address bits is too small
+ * for large guests. */
 static void write_iommu(Domain *d) {
         xmlNode *iommu = node_need(d, d->devices, "iommu"), *driver = node_need(d, iommu, "driver");
         xmlNode *features = node_find(d->root, "features");
@@ -216,8 +217,8 @@ static bool has_argument(const xmlNode *commandline, const char *part) {
 }
 
 /*
- * Adds two arguments of QEMU, unless the template has an argument with this part. libvirt has no element for the
- * firmware's hint, and rejects its name in <sysinfo> (domain.md F8b).
+ * Adds two arguments of QEMU, unless the template has an argument that contains `part`. libvirt has no element for the
+ * firmware's hint, and rejects its name in <sysinfo>.
  */
 static void write_arguments(Domain *d, const char *part, const char *first, const char *second) {
         xmlNode *commandline = NULL;
@@ -253,7 +254,7 @@ static void write_firmware_hint(Domain *d) {
         write_arguments(d, FIRMWARE_HINT, "-fw_cfg", text);
 }
 
-/* Sets the window by an argument: QEMU merges the properties of several -machine. */
+/* Sets the window by an argument: QEMU merges the properties of several -machine arguments. */
 static void write_virt_window(Domain *d) {
         char text[64];
 

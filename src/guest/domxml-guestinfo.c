@@ -84,8 +84,8 @@ static void append_device(const Domain *d, JsonText *t, const GuestFunction *f, 
         json_text_literal(t, "}");
 }
 
-/* Formats a line of JSON for each device, with the keys of the daemon's JSON. NULL without devices, or when out of
- * memory. */
+/* Formats a JSON object that has a line for each device, with the keys of the daemon's JSON. NULL without devices, or
+ * when out of memory. */
 static char *make_devices(Domain *d, GuestInfo info) {
         JsonText t;
         char *text;

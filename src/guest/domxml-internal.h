@@ -21,7 +21,7 @@ typedef struct Domain {
         xmlNode *root;             /* <domain> */
         xmlNode *devices;          /* its <devices> */
         xmlNode *anchor;           /* new elements are inserted before this one; NULL: at the end */
-        bool aarch64;              /* machine 'virt'; false: x86_64 and machine 'q35' */
+        bool aarch64;              /* machine 'virt'; false: x86_64 and machine 'q35', or 'xenfv' for Xen */
         bool xen;                  /* type='xen': no PCI tree, and none of QEMU's options */
         Confidential confidential; /* as the allocation, or as <launchSecurity> of the template */
         bool emulated;             /* type='qemu': no KVM, so the guest cannot have the host's CPU */
@@ -29,29 +29,31 @@ typedef struct Domain {
         IommufdReason iommufd; /* for all devices of the guest */
         GuestPciRoom room;
         GuestPci *pci;         /* NULL for Xen */
-        unsigned memory_cells; /* of each coherent GPU: memory_cells_each() */
-        xmlNode *smmu;         /* <iommu> of the template, copied for each expander; NULL: it has none */
+        unsigned memory_cells; /* number for each coherent GPU: memory_cells_each() */
+        xmlNode *smmu;         /* SMMU of the template, copied for each expander; NULL: none to copy */
         bool failed;           /* out of memory while a node was made */
 } Domain;
 
 /* domxml.c: refuses an allocation that cannot have a document. */
 Verdict domain_check(const Allocation *a, Refusal *ret);
 
-/* domxml-node.c. All functions accept a NULL node and then do nothing. Out of memory sets d->failed. */
+/* domxml-node.c. Out of memory sets d->failed. Functions that set something do nothing for a NULL node; node_add() and
+ * node_need() return NULL for a NULL parent, and set d->failed. */
 xmlNode *node_add(Domain *d, xmlNode *parent, const char *name);
 /* Returns the child of this name, which is added if missing. */
 xmlNode *node_need(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
 void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set);
-/* Writes a size in the largest unit that divides it: as that attribute, or for NULL as text of the node. */
+/* Writes a size in the largest unit that divides it, and the unit. attribute: NULL: writes the size as the text of the
+ * node. */
 void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes);
-/* Adds a child to <domain> before the anchor; domain_take() moves an existing child there. */
+/* Adds a child to <domain> before the anchor; domain_take() moves an existing child there, or adds a missing one. */
 xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
 /* Adds a comment before <domain>. */
 void domain_add_comment(Domain *d, const char *format, ...) _printf_(2, 3);
-/* Formats a node, or with NULL the document. The caller frees; NULL when out of memory. */
+/* Formats a node. node: NULL: the whole document. The caller frees; NULL when out of memory. */
 char *document_text(xmlDoc *doc, xmlNode *node);
 
 /*
@@ -71,11 +73,11 @@ long node_line(const xmlNode *node);
 /* domxml-schema.c: refuses text between elements, and elements that <domain> repeats. */
 Verdict domain_check_schema(const Domain *d, Refusal *ret);
 
-/* domxml-permit.c: refuses host devices, memory devices, devices that passthroughd does not know, and, unless
- * qemu_commandline is true, elements of QEMU's namespace. */
+/* domxml-permit.c: refuses host devices, memory, paths to either, devices that passthroughd does not know, and, unless
+ * qemu_commandline is true, elements of other namespaces, such as QEMU's. */
 Verdict domain_check_permitted(const Domain *d, bool qemu_commandline, Refusal *ret);
 
-/* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room. */
+/* domxml-check.c: refuses devices that do not fit beside those of the allocation, and sets d->room and d->smmu. */
 Verdict domain_check_devices(Domain *d, Refusal *ret);
 /* Refuses a template's SMMU that cannot serve all devices. d->pci must be set. */
 Verdict domain_check_smmus(const Domain *d, Refusal *ret);
@@ -102,13 +104,15 @@ void domain_write_xen(Domain *d, GuestInfo info);
 /* domxml-topology.c: <topology>; sockets x dies x cores x threads is the number of vCPUs. */
 void domain_write_topology(Domain *d, xmlNode *cpu);
 
-/* More vCPUs need APIC ids of more than eight bits. For them libvirt requires an <iommu> with interrupt remapping. */
+/* With more than 255 vCPUs, APIC ids have more than eight bits. For these libvirt requires an <iommu> with interrupt
+ * remapping. */
 #define DOMXML_PLAIN_VCPUS_MAX 255U
 static inline bool domain_needs_iommu(const Domain *d) {
         return !d->aarch64 && d->a->n_pins > DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* domxml-devices.c: PCI controllers, hostdevs, memballoon, and an iommu for many vCPUs. d->pci must be set. */
+/* domxml-devices.c: PCI controllers, hostdevs, shmem, memballoon, IOMMUs, and arguments of QEMU for the MMIO window.
+ * d->pci must be set. */
 void domain_write_devices(Domain *d);
 /* Adds the <hostdev> of a device, without an address in the guest. */
 xmlNode *domain_write_hostdev(Domain *d, const AllocationDevice *dev);
@@ -122,6 +126,6 @@ void domain_write_place(Domain *d, xmlNode *hostdev, const GuestFunction *f);
 xmlDoc *domain_nccl(Domain *d, const GuestPlace *places);
 
 /* domxml-guestinfo.c: <sysinfo type='fwcfg'>. The first function removes the entries of an earlier document from the
- * template, the second one writes those of this document. Needs d->pci. */
+ * template. The second one writes the entries of this document, and needs d->pci. */
 void domain_remove_guest_info(Domain *d);
 Verdict domain_write_guest_info(Domain *d, GuestInfo info, Refusal *ret);

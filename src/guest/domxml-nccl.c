@@ -2,9 +2,9 @@
 
 /*
  * The guest's PCI tree as a topology file of NCCL (NCCL_TOPO_FILE): <system>, a <cpu> for each guest cell, below it a
- * <pci> for each switch and device. NCCL adds each GPU and network interface to the <pci> with the same busid, and
- * ignores a <pci> without any. NCCL reads no XML declaration, and no value of more than 253 bytes (xml.cc of NCCL
- * 2.29.7, xmlGetValue()).
+ * <pci> for each switch and device whose bus number in the guest is known. NCCL adds each GPU and network interface to
+ * the <pci> with the same busid, and ignores a <pci> without any. NCCL reads no XML declaration, and no value of more
+ * than 253 bytes (xml.cc of NCCL 2.29.7, xmlGetValue()).
  *
  * The file contains the link speeds of the host, because the guest sees only those of its emulated ports.
  */
@@ -41,7 +41,7 @@ static void write_affinity(Domain *d, xmlNode *cpu, const CpuSet *set) {
                 node_set(d, cpu, "affinity", "%s", text);
 }
 
-/* Returns the lower speed, which is that of the link. 0 is unknown, and then the other one counts. */
+/* Returns the lower of two speeds or widths, which is that of the link. 0 means unknown: then returns the other one. */
 static unsigned slower(unsigned a, unsigned b) {
         return a == 0 ? b : b == 0 ? a : MIN(a, b);
 }
@@ -78,7 +78,7 @@ static const PciDevice *host_card(const Domain *d, size_t device) {
         return inventory_find(d->inv, dev->is_vf ? dev->physfn : dev->address);
 }
 
-/* A part of a guest path, from its begin. */
+/* The first n bytes of a guest path. */
 typedef struct Branch {
         const char *path;
         size_t n;
@@ -93,8 +93,8 @@ static Branch longer(Branch b) {
         return (Branch) { b.path, b.n + 1 + strcspn(b.path + b.n + 1, "/") };
 }
 
-/* Finds the next switch on path below b (a root bus or a switch). *ret: the path of the switch's upstream port. False:
- * no switch is between b and the device. */
+/* Finds the next switch on `path` below `b`, a root bus or a switch. *ret: the path of the switch's upstream port.
+ * False: no switch is between `b` and the device. */
 static bool find_switch(const char *path, Branch b, Branch *ret) {
         Branch port = longer((Branch) { path, b.n }), upstream = port.path[port.n] ? longer(port) : port;
 
@@ -104,7 +104,7 @@ static bool find_switch(const char *path, Branch b, Branch *ret) {
 
 /*
  * Returns the upstream port of the host switch that a guest switch represents: the switch above a card plugged into the
- * guest switch, else the topmost switch above the first card below it.
+ * guest switch, else the topmost host switch above the first card below the guest switch.
  */
 static const PciDevice *host_switch(const Domain *d, const GuestPlace *places, Branch upstream) {
         const PciDevice *found = NULL;

@@ -60,8 +60,8 @@ static const Permitted devices[] = {
 };
 
 /*
- * An element in <devices> or <os> that can name a device of the host in an attribute, or in its text (attribute: NULL).
- * parent: NULL: any parent.
+ * An element in <devices> or <os> that can name a device of the host. attribute: where it can do so; NULL: in its text.
+ * values: the values that are permitted there. parent: NULL: any parent.
  */
 static const struct {
         const char *parent, *name, *attribute, *values;
@@ -95,7 +95,7 @@ static bool is_word_of(const char *words, const char *word) {
         return false;
 }
 
-/* Finds the PCI address of the host in an element's <source>. False: none, or malformed. */
+/* Finds the PCI address of a host device in an element's <source>. False: the address is missing or malformed. */
 static bool find_host_address(const xmlNode *node, PciAddress *ret) {
         unsigned domain = 0, bus, slot, function = 0;
         const xmlNode *address = node_find(node_find(node, "source"), "address");
@@ -136,7 +136,8 @@ static Verdict refuse_host_device(const xmlNode *node, Refusal *ret) {
                                QUOTABLE((const char *) node->name));
 }
 
-/* Refuses an element whose attribute (NULL: text) is none of the values (NULL: any value is permitted). */
+/* Refuses an element whose attribute is none of the values. attribute: NULL: checks the text. values: NULL: any. A
+ * missing attribute and an empty text are permitted. */
 static Verdict check_value(const xmlNode *node, const char *attribute, const char *values, Refusal *ret) {
         _cleanup_free_ char *value = !values ? NULL : attribute ? node_get(node, attribute) : node_get_text(node);
         PciAddress address;

@@ -19,7 +19,7 @@ static bool is_text(const xmlNode *node) {
         return (node->type == XML_TEXT_NODE || node->type == XML_CDATA_SECTION_NODE) && s && s[strspn(s, space)];
 }
 
-/* Returns true when the schema permits text in the element; in <emulator> the text is a path. */
+/* Returns true when the schema may permit text in the element; in <emulator> the text is a path. */
 static bool may_have_text(const Domain *d, const xmlNode *element) {
         if (element == d->root || element == d->devices || (element->ns && element->parent == d->root))
                 return false;
@@ -27,8 +27,8 @@ static bool may_have_text(const Domain *d, const xmlNode *element) {
                !xmlFirstElementChild((xmlNode *) element);
 }
 
-/* Refuses text between elements, here and further inside. Inside <metadata> anything else may be. The depth is bounded:
- * libxml2 limits the nesting of elements. */
+/* Refuses text between elements, in this element and in all elements inside it. The elements in <metadata> may have any
+ * content. The depth is bounded: libxml2 limits the nesting of elements. */
 static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *ret) {
         bool is_metadata = element->parent == d->root && node_is(element, "metadata");
         Verdict v = VERDICT_NONE;
@@ -45,7 +45,8 @@ static Verdict check_element(const Domain *d, const xmlNode *element, Refusal *r
         return v;
 }
 
-/* Refuses elements that are repeated. The hash table is for templates with very many elements. */
+/* Refuses repeated elements other than <sysinfo> and <seclabel>. The hash table is for templates with very many
+ * elements. */
 static Verdict check_once(const xmlNode *parent, Refusal *ret) {
         xmlHashTable *seen = xmlHashCreate(0);
         Verdict v = seen ? VERDICT_NONE : refuse_no_memory(ret);

@@ -58,7 +58,8 @@ static const char skeleton_xen[] =
         "<serial type='pty'/><console type='pty'/>"
         "</devices></domain>";
 
-/* Returns where the comment, CDATA section or instruction at text ends; NULL: there is none, or it has no end. */
+/* Returns the last character of the comment, CDATA section or instruction that begins at `text`. NULL: none begins
+ * there, or it has no end. */
 static const char *find_section_end(const char *text) {
         static const struct {
                 const char *begin, *end;
@@ -76,7 +77,7 @@ static const char *find_section_end(const char *text) {
 
 /*
  * Refuses text that libxml2 would parse too slowly: a DOCTYPE, and an element with more than ATTRIBUTES_MAX attributes,
- * because libxml2 compares each attribute with all others. A tag has two quotes for each attribute.
+ * because libxml2 compares each attribute with all others. Counts the opening quotes of a tag: each attribute has one.
  */
 static Verdict check_markup(const char *text, Refusal *ret) {
         char quote = '\0';
@@ -188,7 +189,8 @@ static Verdict check_type(Domain *d, Refusal *ret) {
         return VERDICT_NONE;
 }
 
-/* libvirt refuses a <vcpusched> of a vCPU that the guest lacks, and drops a <cachetune> or <memorytune>. */
+/* Refuses <cputune> elements for vCPUs that the guest lacks: libvirt refuses such a <vcpusched>, and drops such a
+ * <cachetune> or <memorytune>. */
 static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret) {
         for (const xmlNode *n = cputune ? cputune->children : NULL; n; n = n->next) {
                 _cleanup_free_ char *vcpus = n->type == XML_ELEMENT_NODE ? node_get(n, "vcpus") : NULL;
@@ -202,7 +204,8 @@ static Verdict check_vcpus(const Domain *d, const xmlNode *cputune, Refusal *ret
         return VERDICT_NONE;
 }
 
-/* Refuses <cputune> elements that need a thread for each vCPU: neither Xen nor QEMU without KVM has such threads. */
+/* Refuses <cputune> elements that need a thread for each vCPU: neither Xen nor QEMU without KVM has such threads. With
+ * Xen, refuses all that is left of <cputune>, or of <cpu>. */
 static Verdict check_cpus(const Domain *d, Refusal *ret) {
         static const char *const of_vcpus[] = { "vcpusched", "cachetune", "memorytune", "period", "quota" };
         xmlNode *cputune = node_find(d->root, "cputune");
@@ -233,7 +236,8 @@ static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* Sets the machine. The layout needs PCI Express: i440fx becomes q35, others are refused. Xen has one. */
+/* Sets the machine. The layout needs PCI Express: i440fx becomes q35, others are refused. A guest of Xen has the
+ * machine xenfv. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";
@@ -282,7 +286,8 @@ static Verdict set_os(Domain *d, Refusal *ret) {
         return set_machine(d, type, ret);
 }
 
-/* Sets GICv3: libvirt may choose GICv2, which has no interrupts for PCI devices of guests. */
+/* Sets GICv3 unless the template has a <gic>: libvirt may choose GICv2, which has no interrupts for PCI devices of
+ * guests. */
 static void set_gic(Domain *d) {
         xmlNode *features = node_find(d->root, "features"), *gic;
 
@@ -295,7 +300,7 @@ static void set_gic(Domain *d) {
                 node_set(d, node_add(d, features, "gic"), "version", "3");
 }
 
-/* Sets the UUID in the SMBIOS tables: libvirt refuses a domain in which it is another one. */
+/* Sets the UUID in the template's SMBIOS tables: libvirt refuses one that is not the UUID of the domain. */
 static void set_sysinfo_uuid(Domain *d) {
         for (xmlNode *sysinfo = d->root->children; sysinfo; sysinfo = sysinfo->next) {
                 xmlNode *system = node_is(sysinfo, "sysinfo") ? node_find(sysinfo, "system") : NULL;

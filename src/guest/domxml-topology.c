@@ -72,9 +72,10 @@ static bool packages_have_cells(const Domain *d, size_t each) {
 }
 
 /*
- * Returns one socket for each host package if all packages have the same number of consecutive cells, and one socket if
- * their numbers differ. Returns one socket for each cell if a package is unknown, and on AArch64: QEMU's 'virt' has no
- * dies to separate the cells of a socket.
+ * Returns one socket for each host package if all packages have the same number of consecutive cells. Returns one
+ * socket if these numbers differ, or if the cells are not even (cells_are_even()). Returns one socket for each cell if
+ * the cells are even and a package is unknown, and on AArch64: QEMU's 'virt' has no dies to separate the cells of a
+ * socket.
  */
 static unsigned guest_sockets(const Domain *d, unsigned threads) {
         size_t each = d->a->n_cells;
@@ -119,8 +120,8 @@ static bool fits_apic_ids(const Domain *d, size_t sockets, size_t dies, size_t t
                last_apic_id(sockets, dies, cores, threads) < DOMXML_PLAIN_VCPUS_MAX;
 }
 
-/* Returns the dies of each socket as on the host, if all dies have the same number of vCPUs, consecutive and in whole
- * cores; else 1. */
+/* Returns the number of dies of each socket as on the host, if all dies have the same number of vCPUs, consecutive and
+ * in whole cores; else 1. */
 static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         size_t socket = d->a->n_pins / sockets, die = 1;
         CpuSet seen = { 0 };
@@ -137,7 +138,8 @@ static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         return (unsigned) (socket / die);
 }
 
-/* Returns the dies of each socket. No die may span cells: a guest assumes that CPUs of one die share a cache. */
+/* Returns the number of dies of each socket. No die may span cells: a guest assumes that CPUs of one die share a cache.
+ */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         unsigned dies = host_dies(d, sockets, threads), cells = (unsigned) d->a->n_cells / sockets;
 

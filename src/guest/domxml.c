@@ -18,7 +18,8 @@ static bool has_document(const Allocation *a) {
         return a->n_pins > 0 && a->n_cells > 0 && allocation_memory(a) > 0;
 }
 
-/* Refuses settings that contradict each other: libvirt would silently change them. */
+/* Refuses an allocation without CPUs or memory. Also refuses pins that contradict the guest cells: libvirt would
+ * silently change them. */
 static Verdict check_cpus(const Allocation *a, Refusal *ret) {
         CpuSet vcpus = { 0 };
 
@@ -61,7 +62,7 @@ static void format_address(Domain *d, xmlNode *node, const char *attribute, PciA
         node_set(d, node, attribute, "%s", PCI_ADDRESS_STR(a));
 }
 
-/* Writes an element with the attributes of a VF under their names, unless there are none. */
+/* Writes the attributes of a VF into one element, each under its name. Writes no element if none is set. */
 static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) {
         xmlNode *node = v->set ? node_add(d, parent, "attributes") : NULL;
 
@@ -171,8 +172,8 @@ static Verdict write_domain(Domain *d, GuestInfo info, Refusal *ret) {
         return domain_write_guest_info(d, info, ret);
 }
 
-/* Chooses whether the devices use iommufd. With Iommufd=auto the template decides by <iommufd enabled=>, which holds
- * for all devices of a domain. */
+/* Chooses whether the devices use iommufd. With Iommufd=auto, <iommufd enabled=> of the template decides for all
+ * devices of the domain. Without that element, an SMMU of the template requires iommufd. */
 static void choose_iommufd(Domain *d) {
         const xmlNode *element = node_find(d->root, "iommufd");
 
@@ -185,7 +186,8 @@ static void choose_iommufd(Domain *d) {
         d->iommufd = iommufd_choose(&d->iommufd_facts);
 }
 
-/* Loads the template, and computes the layout of PCI buses. */
+/* Checks devices and host, and loads the template. Except for Xen, also chooses iommufd and computes the layout of PCI
+ * buses. */
 static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_devices(d->a, ret);
         int r;
@@ -241,7 +243,7 @@ static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) 
         return v == VERDICT_NONE && !d->xen ? domain_check_confidential(d, ret) : v;
 }
 
-/* Sets *ret to the text of a node, or with NULL of the document. VERDICT_LIMIT when out of memory. */
+/* Sets *ret to the text of a node. node: NULL: the whole document. VERDICT_LIMIT when out of memory. */
 static Verdict take_text(const Domain *d, xmlDoc *doc, xmlNode *node, char **ret, Refusal *ret_refusal) {
         char *text = d->failed || !doc ? NULL : document_text(doc, node);
 
@@ -378,7 +380,7 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
-        /* The running guest has made this choice at its start. */
+        /* Without `placed` the guest exists already, and has chosen for or against iommufd at its start. */
         if (v == VERDICT_NONE && placed)
                 v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
         if (v == VERDICT_NONE) {

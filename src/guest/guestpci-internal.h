@@ -23,7 +23,7 @@ typedef struct GuestCard {
 /* Cards below one expander: those of one cell; in mirror mode those of one cell and one root complex. */
 typedef struct GuestGroup {
         int cell;
-        const GuestCard *card; /* in mirror mode, the first of its cards; NULL: all cards of the cell */
+        const GuestCard *card; /* the first of its cards, whose root complex is that of the group in mirror mode */
 } GuestGroup;
 
 typedef struct GuestLayout {

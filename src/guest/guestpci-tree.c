@@ -22,7 +22,7 @@ static bool same_host(const GuestCard *a, const GuestCard *b) {
         return same_place(a, a->host, b, b->host) || (a->host == 0 && b->host == 0);
 }
 
-/* Returns true when both cards are below one root port of the host that has a switch. */
+/* Returns true when both cards are in one group, and below switches of one root port of the host. */
 static bool same_tree(const GuestCard *a, const GuestCard *b) {
         return a->group == b->group && a->nearest > 0 && b->nearest > 0 && same_place(a, a->port, b, b->port);
 }
@@ -101,7 +101,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* Adds a lower switch for cards that are nearer to each other than to the other cards, and plugs these. 0 or -E2BIG. */
+/* Adds a lower switch, and plugs the cards of the host switch of `first` into it. 0 or -E2BIG. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -140,7 +140,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* Plugs the cards of a group, or with -1 those of pcie.0. 0 or -E2BIG. */
+/* Plugs the cards of a group below the controller `bus`. group: -1: the cards on pcie.0. 0 or -E2BIG. */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
@@ -188,8 +188,8 @@ static int add_spares(GuestLayout *l) {
         return MIN(r, 0);
 }
 
-/* Gives slots to the controllers below parent, in the order in which they were made. If there are too few slots, they
- * share slots as functions. */
+/* Gives slots to the controllers below parent, in the order in which they were made. If there are too few slots,
+ * several controllers are functions of one slot. */
 static int place_children(GuestPci *pci, const GuestController *parent) {
         unsigned n = 0, per_slot, at = 0;
 
@@ -232,7 +232,8 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* Numbers the buses of the expanders, the last expander first, from the top. pcie.0 has the numbers that are left. */
+/* Numbers the buses of the expanders from the highest number down, beginning with the last expander. pcie.0 has the
+ * numbers that are left. 0 or -E2BIG. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;
@@ -251,7 +252,7 @@ static int number_buses(GuestLayout *l) {
                 next = end + 1;
                 number_below(pci, c, &next);
         }
-        /* Devices of the template that use a spare port are counted with that port already. */
+        /* room->others counts the seekers already: do not count the spare ports that are for them. */
         behind += l->a->spare_ports > 0 ? l->room->seekers : 0;
         return 1 + (pci->n_controllers - behind) + l->room->others > end ? -E2BIG : 0;
 }

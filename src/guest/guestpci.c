@@ -130,7 +130,8 @@ static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci 
 }
 
 /*
- * Returns how large a window must be for all ports, by size of their largest BAR, at a multiple of which each begins.
+ * Returns the size of a window in which all ports fit. Each port begins at a multiple of its largest BAR; the ports
+ * with the largest BARs come first.
  */
 static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
         uint64_t end = 0;
@@ -143,10 +144,10 @@ static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
 }
 
 /*
- * The window is twice the sum of the BARs, because of alignment, rounded up to a power of two. If that would be half of
- * the address space, it is half as large. OVMF uses an eighth of the address space by default, a quarter since edk2 of
- * August 2026 (tianocore/edk2 12997). Firmware takes the whole window of 'virt', which is enlarged only if the ports do
- * not fit.
+ * The window is twice the sum of the BARs, because of alignment, rounded up to a power of two. If that is half of the
+ * address space or more, the window is half as large, provided that the BARs still fit. OVMF uses an eighth of the
+ * address space by default, a quarter since edk2 of August 2026 (tianocore/edk2 12997). Firmware takes the whole window
+ * of 'virt', which is enlarged only if the ports do not fit.
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
         bool aarch64 = streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);

@@ -10,7 +10,7 @@
 #define RESERVE  "pcie-root-port.pref64-reserve="
 
 /* The most that firmware reserves for large BARs below an empty port. OVMF reserves 1/256 of its window. The window is
- * at most a quarter of 47 address bits. */
+ * at most a quarter of an address space of 47 bits. */
 #define RESERVE_MAX (128ULL << 30)
 
 /* The PCI tree of a domain. Arrays are by the index of a controller. */
@@ -123,7 +123,8 @@ static bool shares_host_bridge(const AllocationDevice *a, const AllocationDevice
 }
 
 /*
- * Returns the number of expanders of a cell. dev: count only expanders with a device of the same host bridge; or NULL.
+ * Returns the number of expanders of a cell. dev: unless NULL, counts only expanders with a device of the same host
+ * bridge as `dev`.
  */
 static unsigned count_expanders(const Tree *t, int cell, const AllocationDevice *dev) {
         unsigned n = 0;
@@ -144,7 +145,7 @@ static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *de
                shares_host_bridge(t->device[root], dev);
 }
 
-/* Returns the index of a free port for the device, and takes it. 0: none is free. */
+/* Returns the index of a free port that suits the device, and takes it. 0: there is none. */
 static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *dev) {
         for (unsigned i = 1; i < GUEST_BUSES_MAX; i++)
                 if (t->is_free_port[i] && suits(t, a, dev, find_root(t, i))) {

@@ -17,7 +17,7 @@ static int host_length(const AllocationService *s) {
         return (int) (strrchr(s->endpoint, ':') - s->endpoint);
 }
 
-/* Returns the first endpoint of this kind of service; NULL: the allocation has no slots of one. */
+/* Returns the first endpoint of this kind of service; NULL: the allocation has none. */
 static const AllocationService *find_kind(const Allocation *a, RemoteKind kind) {
         for (size_t i = 0; i < a->n_services; i++)
                 if (a->services[i].kind == kind)
@@ -52,7 +52,8 @@ static int append_lupine(const Allocation *a, char **text) {
         return r < 0 || !servers ? r : string_append(text, "", "LUPINE_SERVER=%s\n", servers);
 }
 
-/* Appends a line for each word of Variables=. slots: of all endpoints of the service together. 0 or -ENOMEM. */
+/* Appends a line for each word of Variables=. slots: the slots of all endpoints of the service together. 0 or -ENOMEM.
+ */
 static int append_variables(const AllocationService *s, unsigned slots, char **text) {
         const char *port = s->endpoint + host_length(s) + 1;
         int r = 0;

@@ -5,8 +5,8 @@
 
 #include "ledger/allocation.h"
 
-/* Both functions return 0 or -ENOMEM. *ret must be NULL before, and stays NULL without remote GPUs. The caller frees
- * it. */
+/* Both functions return 0 or -ENOMEM. *ret must be NULL before, and stays NULL if the guest needs no such text. The
+ * caller frees it. */
 
 /* Formats variables, a line NAME=VALUE each, for the clients of all services. Of one name the last line counts. */
 int services_env(const Allocation *a, char **ret);

@@ -42,7 +42,8 @@ typedef struct Agent {
         sd_event_source *timer;
         bool failed;     /* slurmctld could not be read or told; logged once */
         bool is_waiting; /* passthroughd did not reply; logged once */
-        /* Ids of allocations that were logged in this comparison, and in the one before. */
+        /* Ids of the allocations with a problem, in this comparison and in the previous one. A problem that the
+         * previous comparison had too is not logged again. */
         json_object *told, *told_before;
 } Agent;
 
@@ -54,8 +55,8 @@ static void agent_done(Agent *a) {
         sd_event_unref(a->event);
 }
 
-/* Returns the description of the node. NULL: passthroughd does not run or reply; NameOwnerChanged follows when it
- * starts. */
+/* Returns the description of the node. NULL: passthroughd does not run, does not reply, or replies with no JSON. When
+ * passthroughd starts, NameOwnerChanged causes a comparison. */
 static json_object *ask_daemon(Agent *a) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;
@@ -71,7 +72,7 @@ static json_object *ask_daemon(Agent *a) {
         return o;
 }
 
-/* Returns true when the last comparison did not log the allocation. Remembers that this one does. */
+/* Returns true when the previous comparison found no problem of the allocation. Remembers that this comparison does. */
 static bool is_news(Agent *a, const char *id) {
         (void) json_object_object_add(a->told, id, NULL);
         return !json_object_object_get_ex(a->told_before, id, NULL);
@@ -98,7 +99,8 @@ static const char *text_of(json_object *o, const char *key) {
         return member_text(o, key) ?: "";
 }
 
-/* Releases the allocation of an ended job. False: the allocation stays, for example because a guest still runs. */
+/* Releases the allocation of an ended job, and removes the files of the job. Returns false if the allocation stays, for
+ * example because a guest still runs. */
 static bool release(Agent *a, json_object *allocation) {
         _cleanup_(sd_bus_error_free) sd_bus_error error = SD_BUS_ERROR_NULL;
         const char *name = text_of(allocation, "name");
@@ -115,7 +117,8 @@ static bool release(Agent *a, json_object *allocation) {
         return r >= 0;
 }
 
-/* Returns false while passthroughd prepares or releases the allocation. That ends without this program. */
+/* Returns false while passthroughd prepares or releases the allocation. passthroughd ends both states without this
+ * program. */
 static bool is_settled(json_object *allocation) {
         const char *state = text_of(allocation, "state");
 
@@ -204,7 +207,8 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         uint64_t due, now;
 
         /*
-         * Only ever advance the timer: if each signal delayed it, a node with frequent changes would never be compared.
+         * Move the timer only to an earlier time: if each signal delayed the timer, a node with frequent changes would
+         * never be compared.
          */
         if (sd_event_source_get_time(a->timer, &due) >= 0 && sd_event_now(a->event, CLOCK_MONOTONIC, &now) >= 0 &&
             due > now + SETTLE_TIME)
@@ -298,8 +302,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
                                  "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
                                  "passthroughd-slurm.service.");
-                /* If slurmd runs, it may fetch the configuration later: systemd restarts this program after
-                 * EXIT_FAILURE, but not after EX_CONFIG. */
+                /* /run/slurm shows that slurmd runs. It may fetch the configuration later: systemd restarts this
+                 * program after EXIT_FAILURE, but not after EX_CONFIG. */
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();

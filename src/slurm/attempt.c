@@ -91,7 +91,8 @@ static int open_attempt(const Settings *settings, Attempt *a) {
         return r;
 }
 
-/* Handles one received message, or waits for one until the time. Returns -errno when the connection is lost. */
+/* Handles one received message. If there is none, waits for one, at most until the CLOCK_MONOTONIC time `until`;
+ * UINT64_MAX: without limit. Returns -errno when the connection is lost. */
 static int turn(Attempt *a, uint64_t until) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
         int r = sd_bus_process(a->bus, NULL);
@@ -102,7 +103,7 @@ static int turn(Attempt *a, uint64_t until) {
 typedef struct Verdict {
         const char *error;
         Outcome outcome;
-        const char *sentence; /* shown instead of the error's message; NULL: show that */
+        const char *sentence; /* shown instead of the error's message, unless NULL */
 } Verdict;
 
 #define IS_AWAY "passthroughd does not run on this node."

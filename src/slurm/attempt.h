@@ -11,10 +11,10 @@
 /* The result of a call, for the job and the node. */
 typedef enum Outcome {
         OUTCOME_DONE,
-        OUTCOME_SHORT,   /* not possible now: the job is requeued and may run later, or on another node */
+        OUTCOME_SHORT,   /* not possible now, but maybe later or on another node */
         OUTCOME_INVALID, /* never possible: the request must be changed */
         OUTCOME_BROKEN,  /* an administrator must repair the node */
-        OUTCOME_AGAIN,   /* returned by an AttemptFunction only: try again, because the daemon is away or works on the
+        OUTCOME_AGAIN,   /* never returned by attempt_repeat(): try again, because the daemon is away or works on the
                             allocation */
 } Outcome;
 
@@ -28,21 +28,26 @@ typedef struct Attempt {
         uint64_t waited; /* time spent waiting for jobs, in microseconds */
 } Attempt;
 
-/* Makes one attempt. what: passed on from attempt_repeat(). Sets *ret_sentence unless it returns OUTCOME_DONE. */
+/* Makes one attempt. what: passed on from attempt_repeat(). Sets *ret_sentence, except in two cases: the outcome is
+ * OUTCOME_DONE, or the daemon went away while attempt_wait() waited. */
 typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sentence);
 
 /*
- * Calls the function again, after each change of the daemon, until its outcome is not OUTCOME_AGAIN. Gives up after
- * Settings.wait, not counting the time spent waiting for jobs: OUTCOME_BROKEN. Unless the outcome is OUTCOME_DONE, the
- * caller frees *ret_sentence, which is NULL when out of memory.
+ * Calls the function. While the outcome is OUTCOME_AGAIN, calls it again each time the daemon has started or stopped,
+ * or one of its jobs has ended. Gives up with OUTCOME_BROKEN after Settings.wait, not counting the time spent waiting
+ * for jobs.
+ *
+ * *ret_sentence must be NULL or an allocated text. The caller frees it after any outcome. Unless the outcome is
+ * OUTCOME_DONE, it tells the reason. It is NULL when out of memory, or when the only attempt ended because the daemon
+ * went away while attempt_wait() waited.
  */
 Outcome attempt_repeat(const Settings *settings, AttemptFunction function, const void *what, char **ret_sentence);
 
 /* Maps an error reply to an outcome, and sets *ret_sentence. An error without a D-Bus name is OUTCOME_AGAIN. */
 Outcome attempt_judge(int error, const sd_bus_error *e, char **ret_sentence);
 
-/* Waits until the job whose path is in the reply has ended, and returns its outcome. verb: what the job does, for the
- * sentence: "prepare". */
+/* Waits until the job has ended, and returns its outcome; OUTCOME_AGAIN if the daemon or the bus went away before. job:
+ * the path of the job, from the reply. verb: what the job does, for the sentence: "prepare". */
 Outcome attempt_wait(Attempt *a, sd_bus_message *reply, const char *job, const char *verb, char **ret_sentence);
 
 /* Methods return this object path when they have started no job. */

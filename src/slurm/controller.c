@@ -71,7 +71,7 @@ static int find_node(const job_info_t *info, const char *node) {
 
 /* Reads the job's cores on the node (NULL: none) and the number of its CPUs there. */
 #ifdef SLURM_HAS_JOB_CORES
-/* Holds the list of every second core of the largest machine. */
+/* In bytes. The longest list of cores below CPUSET_MAX, every second one, is shorter. */
 #define CORE_LIST_MAX 32768U
 
 /* Reads the cores from libslurm, whose structures number cores, even where they call them CPUs. */
@@ -106,7 +106,8 @@ static node_info_msg_t *load_node(const char *node) {
         return NULL;
 }
 
-/* Returns the whole memory of the node: a job without --mem gets all of it. 0: Slurm does not count memory. */
+/* Returns the memory that the node has for jobs: a job whose pn_min_memory is 0 gets all of it. Returns 0 if Slurm does
+ * not count memory, or slurmctld does not describe the node. */
 static uint64_t find_all_memory(const job_info_t *info, const char *node) {
         node_info_msg_t *message =
                 info->tres_alloc_str && strstr(info->tres_alloc_str, "mem=") ? load_node(node) : NULL;
@@ -128,7 +129,7 @@ static uint64_t find_memory(const job_info_t *info, const char *node, unsigned c
         return (info->pn_min_memory & ~MEM_PER_CPU) * cpus * MEBIBYTE;
 }
 
-/* Returns true when the job has ended, also while its epilogs still run. */
+/* Returns true unless the job runs or is suspended: it has ended, its epilogs run, or it is pending again. */
 static bool is_over(const job_info_t *info) {
         uint32_t state = info->job_state & JOB_STATE_BASE;
 
@@ -207,7 +208,8 @@ static int result_of(int r) {
 }
 
 /*
- * Returns true when the job has ended. Check before a requeue: Slurm would also requeue a job that is being canceled.
+ * Returns true when the job is over, as is_over() says. Check before a requeue: Slurm would also requeue a job that is
+ * being canceled.
  */
 static bool has_ended(uint32_t id) {
         job_info_msg_t *message = NULL;

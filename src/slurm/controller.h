@@ -11,20 +11,20 @@
 
 typedef struct SlurmJob {
         uint32_t id;
-        unsigned restarts;
-        time_t submitted; /* time of submission. Slurm numbers jobs from 1 again after a loss of its state; restarts and
-                             this time tell such jobs apart */
-        bool is_over;     /* the job was canceled, and its epilog follows */
-        bool can_requeue; /* a batch job, submitted without --no-requeue */
-        char *cores;      /* its cores on this node in Slurm's numbers, "0-3"; NULL: none */
-        uint64_t memory;  /* bytes on this node; 0: Slurm does not count memory */
-        char *gres;       /* its GRES on this node, as Slurm prints them: "vmgpu:h100(CNT:2)"; NULL: none */
+        unsigned restarts; /* tells the runs of a requeued job apart */
+        time_t submitted;  /* tells jobs with the same id apart: Slurm numbers jobs from 1 again after a loss of its
+                              state */
+        bool is_over;      /* the job does not run any more: it was canceled during its prolog */
+        bool can_requeue;  /* a batch job, submitted without --no-requeue */
+        char *cores;       /* its cores on this node in Slurm's numbers, "0-3"; NULL: none */
+        uint64_t memory;   /* bytes on this node; 0: Slurm does not count memory */
+        char *gres;        /* its GRES on this node, as Slurm prints them: "vmgpu:h100(CNT:2)"; NULL: none */
 } SlurmJob;
 
 /*
  * Initializes libslurm. Call it before the other functions. Idempotent. Reads slurm.conf, and ends the process if
- * Slurm's plugins cannot be loaded. slurmstepd of 22.05 initializes libslurm before it runs a prolog, that of 24.11
- * does not.
+ * that fails or Slurm's plugins cannot be loaded. slurmstepd of 22.05 initializes libslurm before it runs a prolog,
+ * that of 24.11 does not.
  */
 void controller_init(void);
 
@@ -35,9 +35,10 @@ void slurm_job_done(SlurmJob *job);
 #define _cleanup_slurm_job_ _cleanup_(slurm_job_done)
 
 /*
- * Removes the job from its nodes, unless it is over. A batch job is requeued, with hold until its owner or an
- * administrator releases it. An interactive job, or one that must not run twice, is canceled. The sentence is
- * put in the job's AdminComment; the terminal of a canceled job shows it too. 0 or -EIO.
+ * Removes the job from its nodes, unless it is over. A batch job is requeued. If `hold` is true, the requeued job waits
+ * until its owner or an administrator releases it. A job is canceled if it is interactive, must not run twice, or
+ * cannot be requeued. The sentence is put in the job's AdminComment; the terminal of an interactive job and the output
+ * of a job that must not run twice show it too. 0 or -EIO.
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 
@@ -55,6 +56,6 @@ int controller_load_gres(const char *node, char **ret_gres, char **ret_types);
  * or -EIO. */
 int controller_set_gres(const char *node, const char *gres);
 
-/* Returns 1 if the job runs or ends on the node, 0 if it does not (or does not exist), -EIO if slurmctld does not
- * reply. */
+/* Returns 1 if the job or its epilog runs on the node, 0 if neither does or the job does not exist, -EIO if slurmctld
+ * does not reply. */
 int controller_has_job(uint32_t id, const char *node);

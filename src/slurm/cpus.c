@@ -13,7 +13,7 @@
 
 #define LIST_MAX ((size_t) 1 << 16)
 
-/* A CPU. Its core and socket are identified by the lowest CPU of each, the socket also by the kernel's number. */
+/* A CPU. socket, core: the lowest CPU of its socket and of its core. package: the kernel's number of the socket. */
 typedef struct Place {
         unsigned socket, core, cpu;
         unsigned package;
@@ -56,7 +56,7 @@ static int read_core(int dir_fd, unsigned cpu, unsigned *ret) {
         return 0;
 }
 
-/* Reads the kernel's number of the CPU's socket. Returns 0 where the kernel writes -1: the machine has no sockets. */
+/* Reads the kernel's number of the CPU's socket. *ret is 0 where the kernel writes -1 because it knows no sockets. */
 static int read_package(int dir_fd, unsigned cpu, unsigned *ret) {
         _cleanup_free_ char *text = NULL;
         uint64_t package = 0;
@@ -86,7 +86,7 @@ static int read_place(int dir_fd, unsigned cpu, Place *places, size_t n) {
         return r;
 }
 
-/* Lists the CPUs of the machine in the order of Slurm's core numbers. The caller frees *ret. */
+/* Lists the online CPUs of the machine in the order of Slurm's core numbers. The caller frees *ret. */
 static int read_places(int dir_fd, Place **ret, size_t *ret_n) {
         _cleanup_free_ Place *places = NULL;
         CpuSet online;

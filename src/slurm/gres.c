@@ -102,7 +102,7 @@ static int take_devices(Gres *gres, json_object *devices) {
         return 0;
 }
 
-/* If the pool is a service, sets the totals to the daemon's count of its slots. */
+/* If the pool is a service, sets total and healthy to the daemon's count of its slots. */
 static void take_slots(Gres *gres, json_object *pool) {
         if (member_length(pool, "endpoints") > 0)
                 gres->total = gres->healthy = (unsigned) member_number(pool, "total");

@@ -86,7 +86,7 @@ int handout_read(const char *directory, const char *name,
         char *rest, *line;
         int r;
 
-        /* Most jobs have no files, so do not create the directory for them. */
+        /* Most jobs have no files: return before open_directory(), whose check could fail. */
         if (path && access(path, F_OK) < 0)
                 return -errno;
         dir_fd = open_directory(directory, false);

@@ -15,8 +15,8 @@
 #define VARIABLE_DOCUMENT   "PASSTHROUGH_DOCUMENT"   /* path of NAME.xml */
 #define VARIABLE_DEVICES    "PASSTHROUGH_DEVICES"    /* "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1" */
 
-/* Writes both files and replaces older ones. document: NULL when the allocation has no CPUs and no memory; then there
- * is no NAME.xml. 0 or a negative errno. */
+/* Writes both files and replaces older ones. document: NULL when the allocation has no CPUs and no memory; then only
+ * NAME.env is written. 0 or a negative errno. */
 int handout_write(const char *directory, const char *name, uid_t uid, const char *document, const char *devices);
 
 /* Removes both files; missing files are no error. 0 or a negative errno. */

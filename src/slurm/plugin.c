@@ -130,8 +130,8 @@ static int refuse(const SlurmJob *job, Outcome outcome, const char *sentence) {
         return controller_refuse_job(job, outcome == OUTCOME_INVALID, reason);
 }
 
-/* A return value other than 0 makes Slurm drain the node with a reason of its own. It is used only when slurmctld
- * cannot be given the sentence. */
+/* A return value other than 0 makes Slurm drain the node with a reason of its own. It is returned if plugstack.conf has
+ * a wrong argument, the job cannot be read, or slurmctld does not take the refusal. */
 int slurm_spank_job_prolog(spank_t spank, int argc, char **argv) {
         _cleanup_slurm_job_ SlurmJob job = { 0 };
         _cleanup_free_ char *sentence = NULL;

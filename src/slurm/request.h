@@ -18,16 +18,16 @@ typedef struct JobRequest {
         size_t n_pools;
 } JobRequest;
 
-/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. -EINVAL with *ret_sentence, which the caller frees, also
- * for a text of more than 1024 bytes or with control characters; or -ENOMEM. The caller frees *ret with
+/* Parses POOL=COUNT[,POOL=COUNT...]; "gpu" alone means one. 0; -EINVAL with *ret_sentence, which the caller frees, also
+ * for a text of more than 1024 bytes or one that text_is_clean() refuses; or -ENOMEM. The caller frees *ret with
  * job_request_done(). */
 int job_request_parse(const char *text, JobRequest *ret, char **ret_sentence);
 void job_request_done(JobRequest *q);
 #define _cleanup_job_request_ _cleanup_(job_request_done)
 
 /*
- * Checks that Slurm gave the job at least as many GRES as the job requests devices, because the others are promised to
- * other jobs. detail: Slurm's text for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL. 0; -EPERM with
- * *ret_sentence, which the caller frees; or -ENOMEM.
+ * Checks for each pool that Slurm gave the job at least as many GRES as --passthrough requests devices. Slurm may give
+ * the remaining devices to other jobs. detail: Slurm's text for this node, "vmgpu:h100(CNT:2),vmrdma(CNT:1)", or NULL.
+ * 0; -EPERM with *ret_sentence, which the caller frees; or -ENOMEM.
  */
 int job_request_check(const JobRequest *q, const char *detail, char **ret_sentence);

@@ -256,7 +256,7 @@ static int read_description(sd_bus *bus, const char *name, char **ret_document, 
         r = sd_bus_message_read(allocation, "o", &path);
         if (r < 0)
                 return r;
-        /* Call the unique name of the daemon: the bus does not start a daemon for it. */
+        /* Call the unique name of the daemon: the bus starts no daemon for a unique name. */
         r = sd_bus_get_property(bus, sd_bus_message_get_sender(allocation), path, BUS_ALLOCATION_INTERFACE, "Devices",
                                 error, &devices, "a(ss)");
         return r < 0 ? r : read_devices(devices, ret_devices);

@@ -16,21 +16,20 @@ bool reservation_has_guest(const SlurmJob *job);
 
 /*
  * Allocates what the job requests, and waits until the devices are prepared. uid: the owner of the job. cpus: CPUs of
- * the job in the kernel's numbers; NULL: none. Unless the outcome is OUTCOME_DONE, the caller frees *ret_sentence,
- * which is NULL when out of memory.
+ * the job in the kernel's numbers; NULL: none. *ret_sentence as in attempt_repeat().
  */
 Outcome reservation_make(const Settings *settings, const SlurmJob *job, uid_t uid, const JobRequest *request,
                          const char *cpus, char **ret_sentence);
 
 /* Releases the allocation of a job, if the plugin made one, and waits until it is gone. OUTCOME_SHORT if it stays
- * because a guest still runs. *ret_sentence as in reservation_make(). */
+ * because a guest still runs. *ret_sentence as in attempt_repeat(). */
 Outcome reservation_release(const Settings *settings, uint32_t id, char **ret_sentence);
 
 /* Returns OUTCOME_DONE while the job has an allocation, OUTCOME_SHORT if it was released. *ret_sentence as in
- * reservation_make(). */
+ * attempt_repeat(). */
 Outcome reservation_check(const Settings *settings, uint32_t id, char **ret_sentence);
 
 /* Reads the domain document, unless ret_document is NULL, and the devices as "gpu0=0000:13:00.0,ib-vf0=0000:14:00.1".
- * The caller frees both. *ret_sentence as in reservation_make(). */
+ * The caller frees both. *ret_sentence as in attempt_repeat(). */
 Outcome reservation_describe(const Settings *settings, uint32_t id, char **ret_document, char **ret_devices,
                              char **ret_sentence);

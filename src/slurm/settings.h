@@ -13,8 +13,8 @@ typedef struct Settings {
 
 #define SETTINGS_DIRECTORY "/run/passthroughd-slurm"
 #define SETTINGS_WAIT      60
-/* Slurm has chosen the job's cores already. With a stricter policy they might be on another node than any free device,
- * and the job would never start. */
+/* Slurm has chosen the job's cores already. With a stricter policy these might be on another NUMA node than any free
+ * device, and the job would never start. */
 #define SETTINGS_NUMA      "preferred"
 
 /* Parses the arguments, into which *ret points. 0, or -EINVAL with the wrong argument in *ret_wrong. */
