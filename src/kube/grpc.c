@@ -129,7 +129,8 @@ static void submit_answer(GrpcCall *call) {
                                   : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
 
         call->has_headers = true;
-        /* nghttp2 returns NGHTTP2_ERR_INVALID_ARGUMENT when the data is not deferred. It sends new data then anyway. */
+        /* nghttp2 returns NGHTTP2_ERR_INVALID_ARGUMENT when the data is not deferred. It then sends the new data
+         * anyway. */
         if (r != 0 && r != NGHTTP2_ERR_INVALID_ARGUMENT)
                 reset_call(call);
         wake_connection(call->connection);
