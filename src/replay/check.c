@@ -90,7 +90,7 @@ static void read_managed_vfs(const Sysfs *fs, CheckFacts *facts) {
 }
 
 /* Finds the word in this column after the key in the text of a file of proc/PID, as in "Max locked memory 8388608
- * 8388608 bytes". Modifies text. False: there is none. */
+ * 8388608 bytes". column: 0 for the first word after the key. Modifies text. Returns false if there is no such word. */
 static bool read_column(char *text, const char *key, unsigned column, const char **ret) {
         char *line = strstr(text, key);
 
@@ -153,8 +153,8 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
         return count;
 }
 
-/* Sets unsafe_interrupts and idle_d3_disabled and, if facts->running, the members after it except daemon. facts->policy
- * must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
+/* Sets unsafe_interrupts, idle_d3_disabled, xen_cpus and, if facts->running, the members after it except daemon.
+ * facts->policy must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
 static int read_check_facts(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];

@@ -49,5 +49,5 @@ int record_descriptor(Recorder *r, int fd, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* as a file, without a filter */
 
-int record_parts(Recorder *r); /* devices, CPUs, memory and all other files of sys/ and proc/ */
+int record_parts(Recorder *r); /* all files but those of the configuration */
 int record_configuration(Recorder *r);
