@@ -361,8 +361,8 @@ static int make_session(Connection *c) {
 
 /*
  * Returns whether another connection fits. If there are GRPC_CONNECTIONS_MAX, closes one without a running call: one
- * that has made no call or, failing that, whose last call is the oldest. False: all have a running call. A kubelet
- * whose connection was closed connects again.
+ * that has made no call or, failing that, whose last call is the oldest. Returns false if all connections have a
+ * running call. A kubelet whose connection was closed connects again.
  */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;

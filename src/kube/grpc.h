@@ -4,7 +4,7 @@
 /*
  * A gRPC server on a Unix socket: HTTP/2 by libnghttp2, and the framing of gRPC (github.com/grpc/grpc,
  * doc/PROTOCOL-HTTP2.md). A method gets one message, and sends one message or, as a stream, several. Peers are limited
- * in connections, calls, bytes and time; one that breaks a rule loses its call or its connection.
+ * in connections, calls, bytes and time; a peer that exceeds a limit loses its call or its connection.
  */
 
 #include <systemd/sd-event.h>

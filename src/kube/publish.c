@@ -10,7 +10,7 @@
 #define SECOND        UINT64_C(1000000)
 #define FULL_USEC     (600 * SECOND) /* the longest time between full comparisons */
 #define KUBELET_USEC  (10 * SECOND)  /* time between full comparisons after a start of the kubelet */
-#define KUBELET_TRIES 4U             /* their number; the kubelet removes slices of a missing plugin after 30 s */
+#define KUBELET_TRIES 4U             /* number of these; the kubelet removes slices of a missing plugin after 30 s */
 #define WRITES_MAX    64U            /* after more writes, a conflict counts as a failure */
 
 static void forget_items(Publisher *p) {

@@ -118,8 +118,8 @@ static bool is_vgpu(json_object *document, json_object *device) {
                member(device, "physical_function");
 }
 
-/* Returns true when the device is allocated to a claim of Kubernetes: the allocation is named CLAIM_PREFIX and the UID
- * of its consumer. */
+/* Returns true when the device is allocated to a claim of Kubernetes: the name of the allocation is CLAIM_PREFIX and
+ * its consumer, which is the UID of the claim. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
         const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");

@@ -11,7 +11,7 @@
 
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
-#define CLAIM_PREFIX     "claim-" /* the allocation of a claim is named this and the claim's UID */
+#define CLAIM_PREFIX     "claim-" /* the name of a claim's allocation is this prefix and the claim's UID */
 
 /* ResourceSliceMaxDevicesWithAdvancedFeatures, the limit for slices with taints or counters. Applies to all slices, so
  * that a device stays in its slice when a taint is added. */
@@ -28,7 +28,7 @@ void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
 json_object *slice_find_device(json_object *document, const char *name);
 /* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* Lists the devices to publish. Only the first device of an IOMMU group is one of them. NULL when out of memory. The
+/* Lists the devices to publish. Of an IOMMU group, only the first device is in the list. NULL when out of memory. The
  * caller owns the list. */
 json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */

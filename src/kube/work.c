@@ -21,7 +21,8 @@ typedef enum WorkKind {
         WORK_ORPHAN, /* release the allocation if its claim no longer exists in Kubernetes */
 } WorkKind;
 
-/* A call of the kubelet for several claims. Each of its works adds its claim to the answer; the last one sends it. */
+/* A call of the kubelet for several claims. Each of its works adds its claim to the answer. The last work to end sends
+ * the answer. */
 typedef struct Batch {
         GrpcCall *call; /* NULL: the kubelet has canceled the call */
         WireBuffer answer;
@@ -63,7 +64,8 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns why the daemon cannot read all of its ledger, so that the document may lack allocations; or NULL. */
+/* Returns the daemon's problem with its ledger, a sentence, or NULL. If the daemon could not read all of the ledger,
+ * the document may lack allocations. */
 static const char *unread_ledger(const Manager *m) {
         return member_text(m->facts.document, "read_only");
 }
@@ -220,7 +222,8 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         return r;
 }
 
-/* Appends the request of Allocate. It has a token, so that a repeated call gets the allocation of the first one. */
+/* Appends the request of Allocate. The request has a token, so that a repeated call gets the allocation of the first
+ * call. */
 static int append_request(sd_bus_message *m, const Work *k) {
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
