@@ -31,7 +31,7 @@ typedef struct Settings {
         char *interface;    /* interface of that endpoint: public, internal or admin */
 } Settings;
 
-/* Reads the settings file, and sets the defaults of missing settings. 0 or a negative errno, logged. */
+/* Reads the settings file and the secret, and sets the defaults of missing settings. 0 or a negative errno, logged. */
 int settings_read(const char *path, Settings *ret);
 void settings_done(Settings *s);
 

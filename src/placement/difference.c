@@ -174,8 +174,8 @@ bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used)
         return true;
 }
 
-/* Frees a cleaned device for Nova, which reserves a one-time-use device for good when an instance gets it: sets
- * reserved to 0. */
+/* Nova reserves a one-time-use device for good when an instance gets the device. Sets the reserved amount of a cleaned
+ * device to 0, so that Nova can use the device again. */
 static int compare_cleaned(Comparison *c, const char *name) {
         const Provider *p = tree_find_name(c->have, name);
         bool is_used;
@@ -229,7 +229,8 @@ static int compare_traits(Comparison *c, const Provider *wanted) {
 
 /*
  * Returns whether Placement accepts the part: new parts must not be on reserved resources. So a part on a device that
- * is out of service stays in a claim that has it already, and is added to others when the device is in service again.
+ * is out of service stays in a claim that has the part already. Other claims get the part when the device is in service
+ * again.
  */
 static bool part_is_possible(const Comparison *c, const ClaimPart *part, const Claim *have) {
         const Provider *p = tree_find_provider(c->wanted, part->provider);

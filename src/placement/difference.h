@@ -4,10 +4,10 @@
 /*
  * The requests that make Placement's tree the wanted tree. Pure.
  *
- * The agent changes only what it created: providers with its uuids, traits with its prefix, and claims of its consumer
- * type. The exception is the reserved amount of Nova's one-time-use devices, which the agent sets back to 0 when the
- * daemon has cleaned the device. Inventory that a consumer of another program uses cannot be removed; its reserved
- * amount becomes its total.
+ * The agent changes only what it created: providers with its uuids, its traits (trait_is_own()), and claims of its
+ * consumer type. The exception is the reserved amount of Nova's one-time-use devices, which the agent sets back to 0
+ * when the daemon has cleaned the device. Inventory that a consumer of another program uses cannot be removed; its
+ * reserved amount becomes its total.
  */
 
 #include "tree.h"

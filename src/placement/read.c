@@ -154,7 +154,7 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
-/* Returns the provider of the old tree if its data is still valid, which it is while its generation is the same; else
+/* Returns the provider of the old tree if its data is still valid: its generation has not changed. Otherwise returns
  * NULL. */
 static Provider *find_same(const Tree *old, const Provider *p) {
         Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;

@@ -16,7 +16,7 @@ typedef struct Sync {
         /* Reads the daemon's document. 0 or a negative errno, logged. */
         int (*describe)(void *userdata, json_object **ret);
         void *userdata;
-        bool dry_run;  /* print the changes only */
+        bool dry_run;  /* only print the changes */
         Tree *have;    /* Placement's tree; NULL: not read yet */
         bool is_stale; /* other programs may have changed Placement: read it again */
         char root[TREE_UUID_SIZE];

@@ -51,8 +51,8 @@ typedef struct ClaimPart {
 typedef struct Claim {
         char consumer[TREE_UUID_SIZE];
         int64_t generation; /* in Placement's tree: of the consumer */
-        /* In the wanted tree: a consumer that has claimed these resources already, so that only the rest is claimed.
-         * "": none. */
+        /* In the wanted tree: a consumer whose claim may have some of these resources already; only the rest is
+         * claimed. "": none. */
         char covered_by[TREE_UUID_SIZE];
         ClaimPart *parts;
         size_t n_parts;

@@ -200,8 +200,8 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
-/* Adds the provider of a card (for a VF, of its PF) and, before it, that of the switch above the card. Without a
- * switch, the NUMA node's provider is the parent. */
+/* Adds the provider of a card (for a VF, of its PF) and, before it, the provider of the switch above the card. Without
+ * a switch, the NUMA node's provider is the parent. */
 static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
