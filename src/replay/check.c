@@ -113,8 +113,8 @@ static bool may_raise_limits(const Sysfs *fs, const char *pid) {
                parse_hex(word, UINT64_MAX, &capabilities) >= 0 && capabilities >> CAPABILITY_RESOURCE & 1;
 }
 
-/* Returns how many bytes QEMU may lock; 0: unknown. libvirt, process pid, raises QEMU's limit as far as libvirt itself
- * is allowed to. */
+/* Returns how many bytes QEMU may lock; UINT64_MAX: unlimited; 0: unknown. libvirt, the process `pid`, raises QEMU's
+ * limit as far as libvirt itself is allowed to. */
 static uint64_t read_memory_lock(const Sysfs *fs, const char *pid) {
         char path[64], text[PROC_FILE_MAX];
         const char *word;
@@ -232,7 +232,7 @@ int replay_check(const char *node, const char *config, const DaemonReport *daemo
         return r < 0 ? r : check_root(&state, node, root.dir, config, daemon, ret_json, ret_problem);
 }
 
-/* Suggests a configuration. Ignores that of the machine, because the suggestion replaces its pools. */
+/* Suggests a configuration. Ignores the configuration of the machine, because the suggestion replaces its pools. */
 static int suggest_root(HostState *state, const char *node, const char *root, char **ret, char **ret_problem) {
         char cmdline[ROOT_CMDLINE_MAX];
         int r;

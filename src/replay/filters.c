@@ -205,7 +205,7 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps of udev's data what identifies a member of a ZFS pool: its type and the name of the pool. */
+/* Keeps only the lines of udev's data that identify a member of a ZFS pool: its type and the name of the pool. */
 static int filter_udev(const Recorder *r, char *line, FILE *f) {
         static const char label[] = "E:ID_FS_LABEL=";
 

@@ -126,7 +126,8 @@ static int record_volume(Recorder *r, const Entry *entry) {
 }
 
 /*
- * Records the uuid file for is_wwid(). Without identities the recorded file is empty, because the names are replaced.
+ * Records the uuid file for is_wwid(). If identities are replaced, the recorded file is empty, because the names are
+ * replaced already.
  */
 static int record_uuid(Recorder *r, const Entry *entry) {
         return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
@@ -206,8 +207,8 @@ static int record_gpu(Recorder *r, const Entry *entry) {
         return record_entry(r, entry);
 }
 
-/* Records whether a CPU is online, if the list of online CPUs is missing. The read waits while the CPU changes its
- * state. */
+/* Records whether a CPU is online, but only if the list of online CPUs is missing: the read waits while the CPU changes
+ * its state. */
 static int record_cpu_state(Recorder *r, const Entry *entry) {
         return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
 }

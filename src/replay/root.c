@@ -24,7 +24,7 @@
 
 typedef struct Unpack {
         Sysfs *fs;  /* the new directory */
-        char *dir;  /* path in the .tree file of the directory that is open; NULL: none */
+        char *dir;  /* path of the open directory, as in the .tree file; NULL: none */
         char *real; /* dir with its links resolved; NULL until a link needs it */
         int dir_fd; /* descriptor of dir */
 } Unpack;
