@@ -32,8 +32,8 @@ static const char *text_of(yaml_document_t *d, const yaml_node_t *node, const ch
         return scalar(value_of(d, node, key));
 }
 
-/* The mapping node names an entry of a list of the kubeconfig: contexts, clusters or users. Finds the entry whose name
- * is node[reference] in list, and returns entry[key]. NULL: not found, logged. */
+/* Finds the entry of a list of the kubeconfig (`list` is contexts, clusters or users) whose name is the value of the
+ * key `reference` in the mapping `node`. Returns the value of `key` in the entry. NULL: not found, logged. */
 static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const yaml_node_t *node,
                                      const char *reference, const char *list, const char *key) {
         const yaml_node_t *all = value_of(d, yaml_document_get_root_node(d), list), *found = NULL;
@@ -50,8 +50,9 @@ static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const
         return found;
 }
 
-/* Takes a certificate or key from node, which has its path as KEY, relative to the directory of the kubeconfig, or its
- * content as KEY-data. KEY-data takes precedence. */
+/* Takes a certificate, a key or a token file from `node`. The value of KEY is the path of a file, relative to the
+ * directory of the kubeconfig. The value of KEY-data is the content of the file in Base64, and takes precedence unless
+ * ret_text is NULL. */
 static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node_t *node, const char *key,
                      char **ret_file, char **ret_text) {
         const char *path = text_of(d, node, key), *slash = strrchr(kubeconfig, '/'), *data;

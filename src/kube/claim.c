@@ -18,7 +18,7 @@ static bool member_is_name(json_object *o, const char *key) {
         return name_is_valid(member_text(o, key) ?: "");
 }
 
-/* Returns whether an entry of the record's "devices" is valid. "request" is a DNS label, or two with a slash between
+/* Returns whether an entry of the record's "devices" is valid. "request" is a name, or two names with a slash between
  * them: the request and the chosen alternative. */
 static bool device_is_valid(json_object *device) {
         const char *request = member_text(device, "request") ?: "", *slash = strchr(request, '/');
@@ -28,8 +28,6 @@ static bool device_is_valid(json_object *device) {
         return strlen(request) < sizeof(main_part) && name_is_valid(main_part) &&
                (!slash || name_is_valid(slash + 1)) && member_is_name(device, "device");
 }
-
-/* Makes and checks the record. */
 
 int claim_from_document(json_object *claim, const ClaimRef *ref, const char *node, json_object **ret,
                         char ret_sentence[static CLAIM_SENTENCE_SIZE]) {
@@ -143,8 +141,9 @@ void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SI
                         claim_device(record, i));
 }
 
-/* Adds the device nodes: VFIO character devices if the node has iommufd, else the node of the IOMMU group. All devices
- * of a pod use the same kind, because a kernel has character devices for all devices or for none. */
+/* Adds the device nodes: for iommufd if the configuration has Iommufd=yes and the device has a VFIO character device,
+ * else for the IOMMU group. All devices of a pod use the same kind, because a kernel has character devices for all
+ * devices or for none. */
 static int add_nodes(json_object *edits, json_object *document, json_object *device) {
         const char *cdev = member_text(device, "vfio_device");
 

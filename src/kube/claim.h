@@ -3,8 +3,9 @@
 
 /*
  * A claim as a record: {"namespace", "name", "uid", "node", "podClaimName", "devices": [{"request", "device"}]}, where
- * "request" may be REQUEST/SUBREQUEST and "device" is the name in the slices. The record is all that this program
- * stores about a claim; it makes the files of a container from the record and the daemon's document. Pure.
+ * "request" may be REQUEST/SUBREQUEST and "device" is the name in the slices. "podClaimName" is there only if
+ * Kubernetes made the claim from a template. The record is all that this program stores about a claim; it makes the
+ * files of a container from the record and the daemon's document. Pure.
  */
 
 #include "slices.h"
@@ -28,21 +29,23 @@ int claim_from_document(json_object *claim, const ClaimRef *ref, const char *nod
 bool claim_has_gone(int status, json_object *reply, const ClaimRef *ref);
 /* Returns 0 if the record has the form above and is that of the claim with this UID, else -EBADMSG. */
 int claim_check_record(json_object *record, const char *uid);
-/* Finds the claim of an allocation by the allocation's name and tag. False: the allocation was not made for a claim. */
+/* Finds the claim of an allocation by the allocation's name, consumer and tag. Returns false if the allocation was not
+ * made for a claim, or if its tag does not have the claim's name. */
 bool claim_of_allocation(json_object *allocation, ClaimRef *ret);
 
 /* Returns the name, as in the ResourceSlices, of device i of the record. */
 const char *claim_device(json_object *record, size_t i);
-/* Writes the name of the request of device i, for file names: the part before the slash. */
+/* Writes the name of the request of device i, without a subrequest: the part before the slash. */
 void claim_request_name(json_object *record, size_t i, char ret[static NAME_SIZE]);
 /* Returns true when device i is the first device of its request in the record. */
 bool claim_is_first(json_object *record, size_t i);
 /* Formats the CDI name of device i: "passthroughd.org/claim=UID_DEVICE". */
 void claim_cdi_id(json_object *record, size_t i, char ret[static CLAIM_CDI_ID_SIZE]);
 
-/* Makes the CDI document of all devices: their device nodes, and with the first device of each request its metadata,
- * which is in metadata/UID/REQUEST. -ENOENT: a device or its IOMMU group is missing; -ENOMEM. */
+/* Makes the CDI document of all devices. Each device has its device nodes. The first device of each request also has
+ * the metadata file of the request, which is in the directory UID/REQUEST below `metadata`. -ENOENT: a device or its
+ * IOMMU group is missing; -ENOMEM. */
 int claim_cdi(json_object *record, json_object *document, const char *metadata, json_object **ret);
-/* Formats the metadata file of KEP-5304 for the request of device i: one JSON object for each version of the format,
- * newest first. */
+/* Formats the metadata file of KEP-5304 for the request of device i, the first device of the request: one JSON object
+ * for each version of the format, newest first. 0 or -ENOMEM. */
 int claim_metadata(json_object *record, json_object *document, size_t i, char **ret);

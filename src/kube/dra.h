@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* passthrough-dra: its state and its parts. main.c initializes each part once, in this order. */
+/* passthrough-dra: its state and its parts. main.c initializes each part once. */
 
 #include <sys/queue.h>
 
@@ -11,7 +11,7 @@
 #include "grpc.h"
 
 #define WORKS_MAX        512U
-#define ORPHANS_MAX      32U /* checks of orphans (claims that may have gone) at a time */
+#define ORPHANS_MAX      32U /* checks of orphans (allocations whose claims may have gone) at a time */
 /* Limit for preparing or unpreparing a claim. The kubelet cancels a call after 45 s (kubernetes/kubernetes,
  * pkg/kubelet/cm/dra/plugin). */
 #define WORK_TIMEOUT_SEC 40U
@@ -21,18 +21,18 @@
 typedef struct Api {
         char *server; /* without a slash at the end */
         char *token, *token_file;
-        char *files[3], *texts[3]; /* PEM texts or, for files, their paths in files: the CA (neither: the system's CAs),
-                                      a certificate, and its key */
+        char *files[3], *texts[3]; /* the CA (both NULL: the system's CAs), the client certificate, and its key, in PEM:
+                                      texts[i] has the text, or files[i] the path of a file */
         HttpTls tls;
         Http *http;
 } Api;
 
 /* The daemon's last document of the node. */
 typedef struct Facts {
-        json_object *document; /* NULL: the daemon does not answer */
-        uint64_t number;       /* number of the document's answer; answers are counted from 1 */
-        uint64_t asked;        /* number of the call that is running, or of the last one */
-        bool again;            /* the daemon sent a signal after the call: call once more */
+        json_object *document; /* NULL: no answer yet, or the last call failed */
+        uint64_t number; /* number of the last call that was answered, also with an error; calls are counted from 1 */
+        uint64_t asked;  /* number of the call that is running, or of the last one */
+        bool again;      /* facts_refresh() was called during the running call: call once more after the reply */
         sd_bus_slot *slot;
         sd_event_source *timer; /* starts the next call */
         uint64_t delay;
@@ -41,29 +41,29 @@ typedef struct Facts {
 /* The state of publishing ResourceSlices to the API server. */
 typedef struct Publisher {
         char *node_uid;         /* metadata.uid of this Node, the owner of the slices; NULL: not read yet */
-        sd_event_source *timer; /* starts the next full comparison, or repeats a failed request */
+        sd_event_source *timer; /* starts the next full comparison, also after a failed request */
         json_object *wanted;    /* slices_wanted() of the daemon's last document; NULL: no document yet */
-        json_object *items;     /* slices that the API server has, by name; NULL: not read yet */
+        json_object *items;     /* this driver's slices that the API server has, by name; NULL: to be read */
         json_object *written; /* by name of a slice: the spec that was sent, and the spec that the API server stored */
         json_object *told;  /* what was logged already: members that the API server dropped, devices that other drivers
                                also offer */
         json_object *write; /* the write that is running or comes next; see slices_difference() */
-        int64_t generation; /* pool generation of the slices that are being written; 0: no write is left */
+        int64_t generation; /* pool generation of the slices that are being written; 0: none are being written */
         bool is_busy;       /* a request is running */
         bool is_stale;      /* read the Node and the slices again before the next write */
-        uint64_t delay;     /* time from the last failure to the next try; 0: the last request succeeded */
+        uint64_t delay;     /* for retry_usec(); 0: no request has failed since the slices were last equal */
         unsigned n_writes, kubelet_tries;
 } Publisher;
 
-/* Prepare and unprepare calls, and releases of orphans, as one Work for each claim. */
+/* The works: one Work for each claim of a prepare or unprepare call, and one for each check of an orphan. */
 typedef struct Works {
-        TAILQ_HEAD(WorkList, Work) list; /* in the order of the kubelet's calls */
+        TAILQ_HEAD(WorkList, Work) list; /* in the order in which they were added */
         size_t n, n_orphans;
         bool is_checking;
         sd_event_source *check;        /* idle source that starts the check of further orphans */
-        char checked[UUID_STRING_MAX]; /* UID of the last checked claim of a round through the allocations, in the order
-                                          of UIDs; "": start a round */
-        json_object *told;             /* UIDs of orphans that were logged already */
+        char checked[UUID_STRING_MAX]; /* a round checks the claims of all allocations, in the order of the claims'
+                                          UIDs: UID of the last checked claim; "": start a round */
+        json_object *told;             /* UIDs of the claims of orphans that were logged already */
 } Works;
 
 /* The two sockets that the kubelet calls. */
@@ -94,21 +94,23 @@ struct Manager {
 
 /*
  * Requests to the API server of Kubernetes, with the address and the credential of a kubeconfig file
- * (kubernetes.io/docs/reference/config-api/kubeconfig.v1). A token file is read before each request, and certificates
- * before each connection, so that both can be renewed. Both functions return 0 or a negative errno, logged. If
- * apiserver_start() fails, done() is not called.
+ * (kubernetes.io/docs/reference/config-api/kubeconfig.v1). A token file is read before each request, and certificate
+ * files before each connection, so that these files can be renewed. apiserver_init() and apiserver_start() return 0 or
+ * a negative errno, logged. If apiserver_start() fails, done() is not called.
  */
 int apiserver_init(Manager *m);
 void apiserver_done(Api *a);
-/* Starts a request, and calls done() with the reply from the loop. ret_call: as in http_start(). */
+/* Starts a request. The loop calls done() with the reply. ret_call: as in http_start(). */
 int apiserver_start(const Api *a, const char *method, const char *path, json_object *body, http_done_t done,
                     void *userdata, HttpCall **ret_call);
-/* Returns why the API server refused: the message of the Status that it sent, or the HTTP status. Uses buf. */
+/* Returns why a request failed, as a sentence, which may be in buf: the message that the API server sent, the HTTP
+ * status, or that the API server does not answer. */
 const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
 
 /* Keeps the ResourceSlices of the API server up to date, with one request at a time and as few writes as possible for a
- * change. Everything is read again after a conflict, periodically, and when the kubelet starts, which removes slices. 0
- * or a negative errno, logged. */
+ * change. The slices are read again after a conflict. The Node and the slices are read again after a failure,
+ * periodically, at a reload, and when the kubelet starts, which removes slices. publisher_init() returns 0 or a
+ * negative errno, logged. */
 int publisher_init(Manager *m);
 void publisher_done(Publisher *p);
 /* Call when the daemon's document has changed. Without a document (the daemon is away) the published slices stay. */
@@ -121,7 +123,8 @@ void publisher_kubelet_started(Manager *m);
 /*
  * Reads the daemon's document. Each answer of the daemon has a number. A caller that needs the present state calls
  * facts_refresh(), and waits for an answer with the returned number or a higher one. on_facts() is called after each
- * answer, and when the daemon is away. 0 or a negative errno, logged.
+ * answer, also after an error, for example because the daemon does not run. facts_init() returns 0 or a negative errno,
+ * logged.
  */
 int facts_init(Manager *m, void (*on_facts)(Manager *m));
 void facts_done(Facts *f);
@@ -134,7 +137,8 @@ json_object *facts_allocation(const Facts *f, const char *name);
  * document. The daemon's ledger, not these files, decides which claims have devices: files without an allocation are
  * removed, and missing files are made again from the record.
  */
-/* Makes the directories. 0 or a negative errno, logged. */
+/* Makes the directories of the records and the CDI documents, and removes temporary files from them. 0 or a negative
+ * errno, logged. */
 int files_init(Manager *m);
 /* Writes the files whose content differs, the record first. Returns how many it wrote, or a negative errno; -ENOENT: a
  * device of the claim, or its IOMMU group, is missing. */
@@ -145,12 +149,13 @@ int files_read_record(const Manager *m, const char *uid, json_object **ret);
 int files_remove(const Manager *m, const char *uid);
 
 /*
- * Works for claims: prepare, unprepare, and release of claims that no longer exist in Kubernetes. Each claim has one
- * work at a time; further ones for the claim wait. A work reads the claim from the API server, calls the daemon, and
- * then examines each new document of the daemon. So it continues after a lost signal, and after a restart of the daemon
- * or the API server.
+ * Works for claims: prepare, unprepare, and release of orphans, the allocations whose claims no longer exist in
+ * Kubernetes. Only one work of a claim runs at a time; further works for the claim wait. A work first reads the claim
+ * from the API server, unless it is an unprepare. It then calls the daemon, and examines each new document of the
+ * daemon. So it continues after a lost signal. A work that finds that the daemon does not run ends with an error; the
+ * kubelet repeats its call.
  */
-/* Starts the works. 0 or a negative errno, logged. */
+/* Prepares the works, and watches the daemon's jobs. 0 or a negative errno, logged. */
 int works_init(Manager *m);
 /* Frees all works. Call it after grpc_server_free(), which ends the kubelet's calls. */
 void works_done(Works *w);
@@ -159,6 +164,7 @@ void works_prepare(GrpcCall *call, const uint8_t *data, size_t size, void *userd
 void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *userdata);
 /* Call when facts_refresh() has an answer: continues the works that wait for it. */
 void works_on_facts(Manager *m);
-/* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check of all
- * orphans. */
+/* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check whether
+ * the claims of all allocations still exist. Does nothing without a document, or while the daemon has a problem with
+ * its ledger. */
 void works_collect(Manager *m);

@@ -108,7 +108,8 @@ int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         return r;
 }
 
-/* Removes the metadata of a claim: a directory that has a directory with one file for each request. */
+/* Removes the metadata of a claim: a directory with a subdirectory for each request, which has one file. Ignores files
+ * and directories that cannot be removed. */
 static int remove_metadata(const Manager *m, const char *uid) {
         _cleanup_free_ char *path = string_format("%s/%s", m->metadata, uid);
         _cleanup_names_ char **names = NULL;

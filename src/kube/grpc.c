@@ -129,7 +129,8 @@ static void submit_answer(GrpcCall *call) {
                                   : nghttp2_submit_response(session, call->id, headers, ELEMENTSOF(headers), &provider);
 
         call->has_headers = true;
-        /* nghttp2 returns NGHTTP2_ERR_INVALID_ARGUMENT when the data is not deferred. It sends new data then anyway. */
+        /* nghttp2 returns NGHTTP2_ERR_INVALID_ARGUMENT when the data is not deferred. It then sends the new data
+         * anyway. */
         if (r != 0 && r != NGHTTP2_ERR_INVALID_ARGUMENT)
                 reset_call(call);
         wake_connection(call->connection);
@@ -360,8 +361,8 @@ static int make_session(Connection *c) {
 
 /*
  * Returns whether another connection fits. If there are GRPC_CONNECTIONS_MAX, closes one without a running call: one
- * that has made no call or, failing that, whose last call is the oldest. False: all have a running call. A kubelet
- * whose connection was closed connects again.
+ * that has made no call or, failing that, whose last call is the oldest. Returns false if all connections have a
+ * running call. A kubelet whose connection was closed connects again.
  */
 static bool make_room(GrpcServer *s) {
         Connection *c, *oldest = NULL;

@@ -4,7 +4,7 @@
 /*
  * A gRPC server on a Unix socket: HTTP/2 by libnghttp2, and the framing of gRPC (github.com/grpc/grpc,
  * doc/PROTOCOL-HTTP2.md). A method gets one message, and sends one message or, as a stream, several. Peers are limited
- * in connections, calls, bytes and time; one that breaks a rule loses its call or its connection.
+ * in connections, calls, bytes and time; a peer that exceeds a limit loses its call or its connection.
  */
 
 #include <systemd/sd-event.h>
@@ -12,7 +12,7 @@
 #include "messages.h"
 
 #define GRPC_CONNECTIONS_MAX 16U
-#define GRPC_CALLS_MAX       32U /* the most calls of a connection */
+#define GRPC_CALLS_MAX       32U /* the most calls of a connection at a time */
 #define GRPC_REQUEST_MAX     65536U
 #define GRPC_HEADERS_MAX     8192U
 #define GRPC_UNREAD_MAX      (1U << 20)
@@ -36,7 +36,8 @@ typedef struct GrpcMethod {
         void (*run)(GrpcCall *c, const uint8_t *data, size_t size, void *userdata);
 } GrpcMethod;
 
-/* Listens at the path, which must not be in use. methods must outlive the server. 0 or a negative errno, logged. */
+/* Listens at the path, from which it first removes an existing socket or file. `methods` must outlive the server. 0 or
+ * a negative errno, logged. */
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret);
 /* Ends all calls, and removes the socket. */
@@ -50,7 +51,8 @@ void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), voi
 
 /* Answers and ends the call. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
-/* Ends the call with an error. message: ASCII without control characters and '%'; it is not copied. */
+/* Ends the call with an error. message: ASCII, without control characters and without '%'; it is not copied. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);
-/* Sends a message of a stream. If the peer does not read, its call is ended instead. */
+/* Sends a message of a stream. The call is ended instead if the peer has left more than GRPC_UNREAD_MAX bytes unread,
+ * or when out of memory. */
 void grpc_send(GrpcCall *c, const WireBuffer *message);

@@ -182,8 +182,8 @@ static int listen_at_both(Manager *m) {
         return grpc_server_new(m->event, path, registration, ELEMENTSOF(registration), m, &m->plugin.registration);
 }
 
-/* Handles a document, or NULL. The first document shows the ledger, so works_collect() follows: claims may have ended
- * while this program or the daemon was stopped. */
+/* Handles a new document, or its loss. works_collect() follows the first document after a start of this program or of
+ * the daemon: claims may have ended in the meantime. */
 static void on_facts(Manager *m) {
         bool has_facts = m->facts.document;
 
@@ -194,7 +194,8 @@ static void on_facts(Manager *m) {
         m->had_facts = has_facts;
 }
 
-/* Updates the ResourceSlices after works_on_facts(), for whose answers pods wait. Then updates watchers. */
+/* Updates the ResourceSlices and then the watchers. As an idle source, it runs after works_on_facts(): pods wait for
+ * the answers of the works. */
 static int on_tell(sd_event_source *source, void *userdata) {
         _cleanup_(wire_done) WireBuffer now = { 0 };
         Manager *m = userdata;
@@ -252,7 +253,7 @@ static int run_loop(Manager *m) {
         return agent_loop_run(m->event);
 }
 
-/* Prints the ResourceSlices that the program would publish. */
+/* Prints the parts of the ResourceSlices that depend on the devices: slices_wanted(). */
 static int print_slices(const Manager *m) {
         _cleanup_json_ json_object *document = NULL, *wanted = NULL;
         _cleanup_free_ char *text = NULL;

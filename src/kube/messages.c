@@ -16,7 +16,7 @@ typedef struct WireField {
         uint32_t number;
         unsigned type;
         uint64_t value;      /* value of a WIRE_VARINT field */
-        const uint8_t *data; /* content of a WIRE_BYTES field, a part of the message */
+        const uint8_t *data; /* content of a WIRE_BYTES field; points into the message */
         size_t size;
 } WireField;
 

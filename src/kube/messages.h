@@ -20,15 +20,16 @@ typedef struct WireBuffer {
 
 void wire_done(WireBuffer *b);
 void wire_append(WireBuffer *b, const void *data, size_t size);
-/* Write a field, unless its value is 0 or "", which proto3 leaves out. */
+/* Write a field, unless its value is 0, "" or NULL: proto3 leaves out such fields. */
 void wire_put_number(WireBuffer *b, uint32_t number, uint64_t value);
 void wire_put_text(WireBuffer *b, uint32_t number, const char *text);
 /* Writes a nested message as a field, even if the message is empty. */
 void wire_put_message(WireBuffer *b, uint32_t number, const WireBuffer *message);
 
-#define CLAIMS_MAX 64U /* claims of a call, in which the kubelet sends those of a pod */
+#define CLAIMS_MAX 64U /* the most claims of a call; the kubelet sends the claims of one pod in a call */
 
-/* The largest names that Kubernetes permits: a DNS label for a namespace, a DNS subdomain for a claim. */
+/* Sizes of the longest names that Kubernetes permits, with the NUL: a DNS label for a namespace, a DNS subdomain for a
+ * claim. */
 #define NAMESPACE_SIZE 64U
 #define NAME_SIZE      254U
 
@@ -49,8 +50,8 @@ int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered,
 
 /* Writes a Device of dra/v1/api.proto. */
 void message_put_device(WireBuffer *b, const char *request, const char *pool, const char *device, const char *cdi_id);
-/* Writes the result for one claim. devices, from message_put_device(): the claim is in a NodePrepareResourcesResponse;
- * NULL: in a NodeUnprepareResourcesResponse. error: NULL or "" for success. */
+/* Writes the result for one claim. devices: the output of message_put_device(), for a NodePrepareResourcesResponse;
+ * NULL for a NodeUnprepareResourcesResponse. error: NULL or "" for success. */
 void message_put_claim(WireBuffer *b, const char *uid, const WireBuffer *devices, const char *error);
 
 /* Writes a PluginInfo; versions ends with NULL. */
@@ -63,6 +64,7 @@ typedef enum HealthStatus {
         HEALTH_UNHEALTHY,
 } HealthStatus;
 
-/* Writes a device of NodeWatchResourcesResponse. message: NULL for v1alpha1, which has none. */
+/* Writes a device of NodeWatchResourcesResponse. message: why the device is not healthy, or NULL. v1alpha1 does not
+ * have this field. */
 void message_put_health(WireBuffer *b, const char *pool, const char *device, HealthStatus health, uint64_t seconds,
                         const char *message);

@@ -10,8 +10,8 @@
 #define SECOND        UINT64_C(1000000)
 #define FULL_USEC     (600 * SECOND) /* the longest time between full comparisons */
 #define KUBELET_USEC  (10 * SECOND)  /* time between full comparisons after a start of the kubelet */
-#define KUBELET_TRIES 4U             /* their number; the kubelet removes slices of a missing plugin after 30 s */
-#define WRITES_MAX    64U            /* writes of one full comparison; another program may change slices, too */
+#define KUBELET_TRIES 4U             /* number of these; the kubelet removes slices of a missing plugin after 30 s */
+#define WRITES_MAX    64U            /* after more writes, a conflict counts as a failure */
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
@@ -29,7 +29,7 @@ static void try_later(Publisher *p) {
                           (double) usec / SECOND);
 }
 
-/* The take_*() functions handle a reply. They return NULL, or what failed, to be logged after "Failed to". */
+/* The take_*() functions handle a reply. They return NULL, or what failed, to be logged after "Cannot". */
 
 static const char *take_node(Publisher *p, const HttpReply *reply) {
         const char *uid = member_text(member(reply->document, "metadata"), "uid");
@@ -91,7 +91,8 @@ static const char *take_list(Publisher *p, const HttpReply *reply) {
         return NULL;
 }
 
-/* Stores the spec that was sent and the one that the API server stored. Warns once for each member that it dropped. */
+/* Keeps the spec that was sent and the spec that the API server stored. Warns once for each member that the API server
+ * dropped. Returns false when out of memory. */
 static bool note_written(Publisher *p, const char *name, json_object *sent, json_object *kept) {
         _cleanup_json_ json_object *both = json_object_new_object(), *dropped = json_object_new_object();
 

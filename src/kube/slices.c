@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define PATH_SIZE 1024U /* path of a device in sysfs: at most 32 buses with 13 bytes each, and the root */
+#define PATH_SIZE 1024U /* for the path of a device in sysfs, about 13 bytes for each bus; a longer path is cut off */
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
         (void) snprintf(ret, DEVICE_NAME_SIZE, "pci-%s", address);
@@ -50,8 +50,8 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
         return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
-/* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path is the root, a
- * root port, an upstream and a downstream port for each switch, and the device. */
+/* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path must be the root,
+ * a root port, an upstream and a downstream port for each switch, and the device. */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
         size_t n = 0;
@@ -79,7 +79,8 @@ static bool add_link(json_object *attributes, json_object *link) {
         return add_text(attributes, "link", text);
 }
 
-/* Adds an attribute for each size of Fabric Manager's partitions: the ids of the partitions that have the GPU. */
+/* Adds an attribute "partitionN" for each size N of Fabric Manager's partitions: the id of the partition of N GPUs that
+ * has the GPU. */
 static bool add_partitions(json_object *attributes, json_object *document, json_object *device) {
         json_object *partitions = member(document, "partitions"), *module = member(device, "module");
         char name[32];
@@ -117,8 +118,8 @@ static bool is_vgpu(json_object *document, json_object *device) {
                member(device, "physical_function");
 }
 
-/* Returns true when the device is allocated to a claim of Kubernetes: the allocation is named CLAIM_PREFIX and the UID
- * of its consumer. */
+/* Returns true when the device is allocated to a claim of Kubernetes: the name of the allocation is CLAIM_PREFIX and
+ * its consumer, which is the UID of the claim. */
 static bool is_claimed(json_object *document, json_object *device) {
         const char *name = member_text(device, "allocation");
         const char *consumer = member_text(json_find(member(document, "allocations"), "name", name), "consumer");
@@ -167,8 +168,8 @@ json_object *slice_devices(json_object *document) {
                 json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
-                /* A pod cannot use a mediated device: its IOMMU group, which the document does not tell, is not its
-                 * GPU's. */
+                /* A pod cannot use a mediated device: it has another IOMMU group than its GPU, and the document does
+                 * not tell which. */
                 if (!member_text(device, "address") || !slice_has_pool(document, member_text(device, "pool")) ||
                     json_object_get_boolean(member(member(device, "vgpu"), "mediated")) ||
                     (group && json_object_object_get_ex(groups, group, NULL)))
@@ -197,8 +198,8 @@ static json_object *wanted_device(json_object *document, json_object *device) {
                        : NULL;
 }
 
-/* Returns the array `key` of the last slice; of a new slice when that array has max elements, or the last slice has
- * none. */
+/* Returns the array `key` of the last slice. Appends a new slice first if the last slice has no such array, or if the
+ * array has max elements. NULL when out of memory. */
 static json_object *room_for(json_object *slices, const char *key, size_t max) {
         size_t n = json_length(slices);
         json_object *slice = n > 0 ? json_at(slices, n - 1) : NULL, *array = member(slice, key);
@@ -275,7 +276,8 @@ void slice_remove_times(json_object *slice) {
         }
 }
 
-/* Sets *ret to this write, unless *ret is an earlier one. body: the slice; NULL to remove it. */
+/* Sets *ret to this write, unless *ret is an earlier write. body: the slice; NULL to remove it. Returns false when out
+ * of memory. */
 static bool note_write(json_object **ret, const char *method, const char *name, json_object *body) {
         bool is_new = streq(method, "POST");
 

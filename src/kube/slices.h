@@ -11,7 +11,7 @@
 
 #define KUBE_DRIVER      "passthroughd.org"
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
-#define CLAIM_PREFIX     "claim-" /* the allocation of a claim is named this and the claim's UID */
+#define CLAIM_PREFIX     "claim-" /* the name of a claim's allocation is this prefix and the claim's UID */
 
 /* ResourceSliceMaxDevicesWithAdvancedFeatures, the limit for slices with taints or counters. Applies to all slices, so
  * that a device stays in its slice when a taint is added. */
@@ -28,15 +28,17 @@ void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
 json_object *slice_find_device(json_object *document, const char *name);
 /* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* Lists the devices to publish: one for each IOMMU group. NULL when out of memory. The caller owns the list. */
+/* Lists the devices to publish. Of an IOMMU group, only the first device is in the list. NULL when out of memory. The
+ * caller owns the list. */
 json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
-/* Returns whether a pod can use the device. If not, *ret_reason is a sentence, owned by the document. */
+/* Returns whether a pod can use the device; HEALTH_UNKNOWN: the host uses it. *ret_reason is a sentence, owned by the
+ * document; NULL for a healthy device, and if the document has no reason. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
-/* Makes the wanted slices: an array of the part of each spec that depends on the devices, "devices" or
- * "sharedCounters". -ENOMEM or -EBADMSG. */
+/* Makes the wanted slices: an array with one object for each slice. The object has the part of the slice's spec that
+ * depends on the devices: "devices" or "sharedCounters". 0; -EBADMSG: the document has no devices or pools; -ENOMEM. */
 int slices_wanted(json_object *document, json_object **ret);
 
 typedef struct SliceOwner {
@@ -44,17 +46,18 @@ typedef struct SliceOwner {
 } SliceOwner;
 
 /*
- * Compares the wanted slices with the API server's, without times: an object of slices by their names, in items.
- * Returns the number of writes that make them equal, or -ENOMEM. *ret: the first write, {"name", "method", "path",
- * "body"}; NULL: none. If a single write is enough, the generation of the pool stays, as in
- * kubernetes/dynamic-resource-allocation, resourceslice/resourceslicecontroller.go. *generation: 0 before the first
- * write, then the same until no write is left. written: {"sent", "kept"} by the names of slices, because an API server
- * drops members of features that are off; a slice that equals "kept" is as good as one that equals "sent".
+ * Compares the wanted slices with `items`, an object with the API server's slices by name, without times. Returns the
+ * number of writes that make them equal, or -ENOMEM. *ret: the first write, {"name", "method", "path", "body"}; NULL:
+ * none. If a single write is enough, the generation of the pool stays, as in kubernetes/dynamic-resource-allocation,
+ * resourceslice/resourceslicecontroller.go. *generation: the caller sets it to 0 before the first write, and then
+ * passes the value that the function has set until no write is left. written: an object with {"sent", "kept"} by the
+ * name of a slice, or NULL. An API server drops members of features that are off. So a slice needs no write if the
+ * wanted spec equals "sent" and the API server's spec equals "kept".
  */
 int slices_difference(const SliceOwner *owner, json_object *wanted, json_object *items, json_object *written,
                       int64_t *generation, json_object **ret);
 /* Removes the times that the API server adds to taints. */
 void slice_remove_times(json_object *slice);
-/* Adds to dropped the names of the members that sent has and kept does not: the API server has dropped them. 0 or
- * -ENOMEM. */
+/* Adds to `dropped` the names of the members that `sent` has and `kept` does not have: the API server has dropped them.
+ * 0 or -ENOMEM. */
 int slices_dropped(json_object *sent, json_object *kept, json_object *dropped);

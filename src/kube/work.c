@@ -21,7 +21,8 @@ typedef enum WorkKind {
         WORK_ORPHAN, /* release the allocation if its claim no longer exists in Kubernetes */
 } WorkKind;
 
-/* A call of the kubelet for several claims. Each of its works adds its claim to the answer; the last one sends it. */
+/* A call of the kubelet for several claims. Each of its works adds its claim to the answer. The last work to end sends
+ * the answer. */
 typedef struct Batch {
         GrpcCall *call; /* NULL: the kubelet has canceled the call */
         WireBuffer answer;
@@ -37,7 +38,7 @@ typedef struct Work {
         char name[CLAIM_NAME_SIZE];
         bool is_started;
         bool is_requested; /* the daemon has accepted Allocate or Release */
-        uint64_t number;   /* facts.number that the work waits for; UINT64_MAX: it waits for another reply */
+        uint64_t number;   /* facts.number that the work waits for; UINT64_MAX: the work does not wait for a document */
         json_object *record;
         HttpCall *request; /* running request to the API server; NULL: none */
         sd_bus_slot *slot;
@@ -63,7 +64,8 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns why the daemon cannot read all of its ledger, so that the document may lack allocations; or NULL. */
+/* Returns the daemon's problem with its ledger, a sentence, or NULL. If the daemon could not read all of the ledger,
+ * the document may lack allocations. */
 static const char *unread_ledger(const Manager *m) {
         return member_text(m->facts.document, "read_only");
 }
@@ -92,7 +94,7 @@ static void end_batch(Batch *b) {
         free(b);
 }
 
-/* Adds the work's claim to the answer of its batch, and ends the batch's share. error: NULL for success. */
+/* Adds the work's claim to the answer of its batch, and ends the work's share of the batch. error: NULL for success. */
 static void answer(Work *k, const char *error) {
         _cleanup_(wire_done) WireBuffer devices = { 0 };
         bool is_prepared = k->kind == WORK_PREPARE && !error;
@@ -118,7 +120,7 @@ static void end_work(Work *k, const char *error) {
                 log_warning("Cannot %s claim %s/%s: %s", k->kind == WORK_PREPARE ? "prepare" : "unprepare",
                             ref.namespace, ref.name, error);
         else if (error && !json_object_object_get_ex(w->told, ref.uid, NULL)) {
-                /* Log an orphan that cannot be released once. */
+                /* Log only once that this orphan cannot be released. */
                 (void) json_object_object_add(w->told, ref.uid, NULL);
                 log_warning("Cannot release %s, whose claim %s/%s has gone: %s", k->name, ref.namespace, ref.name,
                             error);
@@ -185,7 +187,7 @@ static json_object *device_of(const Work *k, size_t i) {
 }
 
 /*
- * Appends to the request how many devices of each pool it wants or, with_places, the pool and address of each device.
+ * Appends to the request the number of devices from each pool or, if with_places, the pool and address of each device.
  */
 static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         size_t n = json_length(member(k->record, "devices"));
@@ -220,7 +222,8 @@ static int append_devices(sd_bus_message *m, const Work *k, bool with_places) {
         return r;
 }
 
-/* Appends the request of Allocate. It has a token, so that a repeated call gets the allocation of the first one. */
+/* Appends the request of Allocate. The request has a token, so that a repeated call gets the allocation of the first
+ * call. */
 static int append_request(sd_bus_message *m, const Work *k) {
         char tag[NAMESPACE_SIZE + NAME_SIZE + 1];
         int r = sd_bus_message_append(m, "s", k->name);
@@ -228,7 +231,8 @@ static int append_request(sd_bus_message *m, const Work *k) {
         if (r < 0)
                 return r;
         (void) snprintf(tag, sizeof(tag), "%s/%s", k->ref.namespace, k->ref.name);
-        if (strlen(tag) > TAG_MAX) /* with a cut tag, claim_of_allocation() would not find the claim */
+        if (strlen(tag) > TAG_MAX) /* a tag without a slash names no claim, see claim_of_allocation(); a shortened name
+                                      would be that of another claim */
                 *strchr(tag, '/') = '\0';
         r = sd_bus_message_open_container(m, 'a', "{sv}");
         if (r < 0)
@@ -285,8 +289,8 @@ static void release(Work *k, const char *why) {
                 end_work(k, why);
 }
 
-/* Called for each new document after Allocate. Releases a failed allocation, so that the kubelet's next try makes a new
- * one. */
+/* Called for each new document: calls Allocate, and then waits until the allocation is ready. Releases a failed
+ * allocation, so that the kubelet's next try makes a new one. */
 static void continue_prepare(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -319,8 +323,8 @@ static void on_claim(HttpReply *reply, void *userdata) {
         if (find_allocation(k))
                 (void) files_read_record(k->manager, k->ref.uid, &before);
         if (reply->status != 200) {
-                /* If the API server does not reply, prepare the claim from its record: the devices are those of the
-                 * last time. */
+                /* If the API server does not reply or cannot answer now, prepare the claim from its record, with the
+                 * devices of the last time. */
                 if (before && (reply->status < 0 || reply->status == 429 || reply->status >= 500)) {
                         k->record = TAKE_PTR(before);
                         allocate(k);
@@ -341,8 +345,8 @@ static void on_claim(HttpReply *reply, void *userdata) {
                 allocate(k);
 }
 
-/* Called for each new document after Release, until the allocation is gone. Fails while a guest runs: the daemon
- * refuses. */
+/* Called for each new document: calls Release, and then waits until the allocation is gone. The work fails while a
+ * guest runs, because the daemon refuses the Release. */
 static void continue_release(Work *k) {
         json_object *allocation = find_allocation(k);
         int r;
@@ -368,7 +372,8 @@ static void continue_release(Work *k) {
         }
 }
 
-/* Starts a release. If the document lacks the allocation, it may be newer, so the work waits for the next document. */
+/* Starts a release. If the document lacks the allocation, the allocation may be newer than the document, so the work
+ * waits for the next document. */
 static void start_release(Work *k) {
         if (find_allocation(k))
                 continue_release(k);
@@ -377,7 +382,8 @@ static void start_release(Work *k) {
 }
 
 /*
- * Handles the claim of an orphan, as the API server has it, and releases the allocation if the claim no longer exists.
+ * Handles the API server's reply about the claim of an allocation. Releases the allocation if the claim no longer
+ * exists.
  */
 static void on_orphan(HttpReply *reply, void *userdata) {
         char sentence[CLAIM_SENTENCE_SIZE];
@@ -414,7 +420,8 @@ static void start_work(Work *k) {
         }
 }
 
-/* Continues all works that wait for this answer. Begins again after each one, because it may free other works. */
+/* Continues all works that wait for this answer. Begins again after each work, because a work that continues may free
+ * other works. */
 void works_on_facts(Manager *m) {
         Work *k;
 
@@ -524,7 +531,8 @@ static void remove_stale_files(const Manager *m) {
         }
 }
 
-/* Finds the claim with an allocation whose UID follows works.checked. False: there is no further one. */
+/* Finds the claim that follows works.checked in the order of UIDs, among the claims with an allocation. Returns false
+ * if there is no further claim. */
 static bool next_claim(const Manager *m, ClaimRef *ret) {
         json_object *all = member(m->facts.document, "allocations");
         bool found = false;
@@ -542,7 +550,8 @@ static bool next_claim(const Manager *m, ClaimRef *ret) {
 }
 
 /*
- * Adds works for the next orphans, as many as are allowed at a time. Runs again when one ends, until all are checked.
+ * Adds works that check the next claims, as many as are allowed at a time. Runs again when such a work ends, until all
+ * claims are checked.
  */
 static int on_check(sd_event_source *source, void *userdata) {
         Manager *m = userdata;
@@ -558,8 +567,8 @@ static int on_check(sd_event_source *source, void *userdata) {
         return 0;
 }
 
-/* Writes the files of all prepared claims again: after a boot there are no CDI documents, and IOMMU groups have other
- * numbers. A claim without a record was never prepared; the kubelet repeats its call. */
+/* Writes the files of all prepared claims again: after a boot there may be no CDI documents, and IOMMU groups may have
+ * other numbers. A claim without a record was never prepared; the kubelet repeats its call. */
 void works_collect(Manager *m) {
         json_object *all = member(m->facts.document, "allocations");
 

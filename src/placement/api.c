@@ -71,9 +71,9 @@ static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret
 }
 
 /*
- * Returns true when the reply comes from a server that is not Placement. Placement sends a document with each reply. A
- * proxy in front of Placement may itself refuse a token or report an overload: such a reply is no sign of another
- * server.
+ * Returns true when the reply comes from a server that is not Placement. Placement sends a document with each error and
+ * with each reply to a GET. api_try() itself handles 404 and 409, which Placement sends too. A proxy in front of
+ * Placement may itself refuse a token or report an overload: such a reply is no sign of another server.
  */
 static bool is_of_other_server(const char *method, const HttpReply *reply) {
         int status = reply->status;
@@ -161,7 +161,8 @@ static bool is_failure(int status) {
         return status / 100 != 2 && status != 404 && status != 409;
 }
 
-/* Drops a URL that is not Placement's, if it came from the catalog: the next request reads the catalog again. */
+/* If the URL of Placement came from Keystone's catalog, drops the token, so that the next request reads the catalog
+ * again: the URL may be wrong. */
 static void forget_address(Api *a) {
         if (a->settings->keystone_url && !a->settings->url)
                 free(TAKE_PTR(a->token));

@@ -32,8 +32,8 @@ static int add_device(Words *w, json_object *device) {
         return string_replace(&w->at, "%s --at %s=%s", w->at ?: "", pool, member_text(device, "address"));
 }
 
-/* Adds available devices of the part's provider and class, at most *left, in the daemon's order. Subtracts them from
- * *left. */
+/* Adds available devices of the part's provider and class, at most *left, in the daemon's order. Subtracts their number
+ * from *left. */
 static int add_devices(Words *w, json_object *devices, const ClaimPart *part, int64_t *left) {
         int r = 0;
 

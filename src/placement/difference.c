@@ -53,7 +53,8 @@ static bool add_text(json_object *o, const char *key, const char *value) {
         return member_add(o, key, json_object_new_string(value));
 }
 
-/* Returns true when a provider of another program has this name, for example that of Nova's own PCI provider. */
+/* Returns true when another provider in Placement's tree has the name: for example Nova's provider of the same
+ * device. */
 static bool is_taken(const Comparison *c, const Provider *wanted) {
         const Provider *p = tree_find_name(c->have, wanted->name);
 
@@ -173,8 +174,8 @@ bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used)
         return true;
 }
 
-/* Frees a cleaned device for Nova, which reserves a one-time-use device for good when an instance gets it: sets
- * reserved to 0. */
+/* Nova reserves a one-time-use device for good when an instance gets the device. Sets the reserved amount of a cleaned
+ * device to 0, so that Nova can use the device again. */
 static int compare_cleaned(Comparison *c, const char *name) {
         const Provider *p = tree_find_name(c->have, name);
         bool is_used;
@@ -228,7 +229,8 @@ static int compare_traits(Comparison *c, const Provider *wanted) {
 
 /*
  * Returns whether Placement accepts the part: new parts must not be on reserved resources. So a part on a device that
- * is out of service stays in a claim that has it already, and is added to others when the device is in service again.
+ * is out of service stays in a claim that has the part already. Other claims get the part when the device is in service
+ * again.
  */
 static bool part_is_possible(const Comparison *c, const ClaimPart *part, const Claim *have) {
         const Provider *p = tree_find_provider(c->wanted, part->provider);
@@ -259,8 +261,8 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
         return TAKE_PTR(o);
 }
 
-/* Returns how much of the part the claim of covered_by has already. If several allocations share that claim, it covers
- * earlier ones first. */
+/* Returns how much of the part the claim of the consumer covered_by has already. If several allocations share that
+ * claim, it covers the earlier allocations first. */
 static int64_t covered_amount(const Comparison *c, const Claim *wanted, const ClaimPart *part) {
         const Claim *cover = tree_find_claim(c->have, wanted->covered_by);
         int64_t covered = cover ? claim_amount(cover, part->provider, part->class) : 0;
@@ -330,8 +332,9 @@ static int find_children(const Tree *t, Children *ret) {
 }
 
 /*
- * Removes the provider's children, then the provider. *ret_stays: the provider or one below it stays, because it is in
- * use or belongs to another program. depth: the depth of the provider in the tree; the agent creates none at DEPTH_MAX.
+ * Removes the provider's children, then the provider. *ret_stays: the provider or one below it stays, because it is
+ * wanted, used by another program's consumer, or created by another program. depth: the depth of the provider in the
+ * tree; the agent creates none at DEPTH_MAX.
  */
 static int remove_provider(Comparison *c, const Children *children, const Provider *p, unsigned depth,
                            bool *ret_stays) {

@@ -4,15 +4,16 @@
 /*
  * The requests that make Placement's tree the wanted tree. Pure.
  *
- * The agent changes only what it created: providers with its uuids, traits with its prefix, and claims of its consumer
- * type. The exception is the reserved amount of Nova's one-time-use devices, which the agent sets back to 0 when the
- * daemon has cleaned the device. Inventory that a consumer of another program uses cannot be removed; its reserved
- * amount becomes its total.
+ * The agent changes only what it created: providers with its uuids, its traits (trait_is_own()), and claims of its
+ * consumer type. The exception is the reserved amount of Nova's one-time-use devices, which the agent sets back to 0
+ * when the daemon has cleaned the device. Inventory that a consumer of another program uses cannot be removed; its
+ * reserved amount becomes its total.
  */
 
 #include "tree.h"
 
-/* In the order in which changes are made. */
+/* Changes are made in this order, with two exceptions. Providers are added and moved in the order of the wanted tree.
+ * If no part of a wanted claim can or need be claimed now, the claim is removed at the place of CHANGE_CLAIM. */
 typedef enum ChangeKind {
         CHANGE_REMOVE_CLAIM,
         CHANGE_ADD_PROVIDER,
@@ -45,7 +46,8 @@ typedef struct ClaimOwner {
 } ClaimOwner;
 
 /*
- * Returns true when another program's provider has one class, all of it reserved. *ret_used: a consumer has claimed it.
+ * Returns true when another program's provider has one class, all of it reserved. Then *ret_used tells whether a
+ * consumer has claimed the class.
  */
 bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used);
 

@@ -28,7 +28,7 @@ typedef struct Agent {
         sd_bus *bus;
         sd_event_source *change; /* idle source that starts a comparison */
         sd_event_source *timer;  /* starts the next full comparison, or repeats a failed one */
-        uint64_t delay;          /* time from the last failure to the next try; 0: the last comparison succeeded */
+        uint64_t delay;          /* for retry_usec(); 0: the last comparison succeeded, or passthroughd did not run */
 } Agent;
 
 static const char *arg_config = SETTINGS_FILE, *arg_claim;
@@ -122,7 +122,8 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
 }
 
 /*
- * Handles a signal of the daemon by a comparison, whatever has changed. After a failure the timer starts the next one.
+ * Handles a signal of the daemon by a comparison, whatever has changed. After a failure the timer starts the next
+ * comparison.
  */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
@@ -130,8 +131,8 @@ static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error)
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/* Handles a start of passthroughd. Guests may have used devices while it was stopped, so cleaned devices are read
- * again. */
+/* Handles a start or an end of passthroughd. Guests may use devices while passthroughd is stopped, so the next
+ * comparison reads Placement again, with the providers of cleaned devices. */
 static int on_owner(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 

@@ -21,8 +21,8 @@ void name_device_class(json_object *device, char ret[static TREE_NAME_SIZE]);
 void name_slot_class(const char *service, char ret[static TREE_NAME_SIZE]);
 /* Computes the uuid of the provider HOST_SUFFIX. 0 or -ENOMEM. */
 int name_provider(const char *host, const char *suffix, char ret_uuid[static TREE_UUID_SIZE]);
-/* Computes the uuid of the provider of a device in the daemon's document, and its resource class there. 0 or
- * -ENOMEM. */
+/* Computes the uuid of the provider of a device in the daemon's document (for a VF, of its PF), and the resource class
+ * of the device. 0 or -ENOMEM. */
 int name_device(const char *host, json_object *device, char ret_uuid[static TREE_UUID_SIZE],
                 char ret_class[static TREE_NAME_SIZE]);
 /* Computes the uuid of the provider of an endpoint. 0 or -ENOMEM. */

@@ -15,15 +15,15 @@ int placement_bad_reply(const char *path) {
         return log_error("Placement's reply to %s cannot be parsed.", path), -EBADMSG;
 }
 
-/* Returns true when member key of the reply is the list, or the map, that Placement sends there. */
+/* Returns true when the member `key` of the reply is the list, or the map, that Placement sends there. */
 static bool has_list(json_object *reply, const char *key) {
         bool is_map = streq(key, "allocations") || streq(key, "inventories");
 
         return json_object_is_type(member(reply, key), is_map ? json_type_object : json_type_array);
 }
 
-/* Checks the reply to a GET of path. Returns 0 if *ret has the list key. Otherwise frees *ret, and returns a negative
- * errno, logged. */
+/* Checks the reply to a GET of path. Returns 0 if *ret has the list or map `key`. Otherwise frees *ret, and returns a
+ * negative errno, logged. */
 static int check_reply(Sync *s, const char *path, int status, const char *key, json_object **ret) {
         if (status == 200 && has_list(*ret, key))
                 return 0;
@@ -31,7 +31,7 @@ static int check_reply(Sync *s, const char *path, int status, const char *key, j
         return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
 }
 
-/* Sends a GET of format and argument. Returns as check_reply(). */
+/* Sends a GET of the path `format` followed by `argument`. Returns as check_reply(), or -ENOMEM. */
 static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
         _cleanup_free_ char *path = string_format("%s%s", format, argument);
 
@@ -39,7 +39,7 @@ static int get(Sync *s, const char *key, json_object **ret, const char *format, 
         return path ? check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret) : -ENOMEM;
 }
 
-/* Sends a GET for member key of a provider. Returns as check_reply(), or -ENOENT: the provider no longer exists. */
+/* Sends a GET of /resource_providers/UUID/KEY. Returns as check_reply(), or -ENOENT: the provider no longer exists. */
 static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret) {
         char path[128];
         int status;
@@ -154,7 +154,7 @@ static int read_providers(Sync *s) {
         return 0;
 }
 
-/* Returns the provider of the old tree if its data is still valid, which it is while its generation is the same; else
+/* Returns the provider of the old tree if its data is still valid: its generation has not changed. Otherwise returns
  * NULL. */
 static Provider *find_same(const Tree *old, const Provider *p) {
         Provider *before = old ? tree_find_provider(old, p->uuid) : NULL;

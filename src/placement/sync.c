@@ -18,7 +18,7 @@
 enum {
         RESULT_DONE,
         RESULT_REFUSED,  /* logged; the run continues with the other changes */
-        RESULT_CONFLICT, /* the provider or claim was read again: compare once more */
+        RESULT_CONFLICT, /* the provider or claim was read again, or the tree will be: compare once more */
 };
 
 static void sync_forget(Sync *s) {
@@ -160,7 +160,7 @@ static const char *change_subject(const Change *c) {
 }
 
 /* Reads a claim again. Then adds it, if missing, with generation 0: Placement keeps a consumer whose provider was
- * removed, without reporting it. */
+ * removed, but does not report the consumer. */
 static int reread_claim(Sync *s, const char *consumer) {
         int r = placement_read_claim(s, consumer);
 
@@ -273,7 +273,7 @@ static int run_once(Sync *s, json_object *document) {
         if (r < 0)
                 return log_error_errno(r, "Failed to read the reply of passthroughd: %m");
         r = placement_read_cleaned(s, wanted);
-        if (r > 0) /* a device may have been used since the document: get a new one */
+        if (r > 0) /* a guest may have used a device since the document was made: get a new document */
                 return RESULT_CONFLICT;
         if (r < 0)
                 return r;
@@ -299,7 +299,8 @@ int sync_run(Sync *s) {
         }
         if (r == RESULT_CONFLICT)
                 r = log_warning_errno(-EAGAIN, "Other programs change Placement at the same time; trying again later.");
-        /* After other failures keep what was read, to send few requests to a Placement that is slow already. */
+        /* These failures discard what was read. Other failures keep it, to send few requests to a Placement that is
+         * slow already. */
         if (r == -EBADMSG || r == -EADDRNOTAVAIL || r == -ENOMEM)
                 sync_forget(s);
         else if (r < 0)

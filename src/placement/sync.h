@@ -16,12 +16,13 @@ typedef struct Sync {
         /* Reads the daemon's document. 0 or a negative errno, logged. */
         int (*describe)(void *userdata, json_object **ret);
         void *userdata;
-        bool dry_run;  /* print the changes only */
+        bool dry_run;  /* only print the changes */
         Tree *have;    /* Placement's tree; NULL: not read yet */
         bool is_stale; /* other programs may have changed Placement: read it again */
         char root[TREE_UUID_SIZE];
         json_object *known;    /* resource classes and traits that Placement has */
-        json_object *returned; /* Nova's providers that need no read: their devices were clean at the last comparison */
+        json_object *returned; /* names of Nova's providers that need no read: at the last comparison their devices were
+                                  clean, and no consumer had claimed them */
         unsigned changes;      /* number of changes so far */
 } Sync;
 
@@ -30,5 +31,6 @@ void sync_done(Sync *s);
 /* Makes the next run read all claims again, and every provider whose generation has changed. */
 void sync_reread(Sync *s);
 
-/* Compares Placement with the wanted tree, and changes it. 0, or a negative errno, logged; a later run may succeed. */
+/* Compares Placement with the wanted tree, and changes Placement. 0, or a negative errno, logged; a later run may
+ * succeed. */
 int sync_run(Sync *s);

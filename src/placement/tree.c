@@ -41,7 +41,7 @@ Tree *tree_free(Tree *t) {
         return NULL;
 }
 
-/* Copies a text. False: it does not fit; Placement and the daemon send no such text. */
+/* Copies a text. Returns false if it does not fit: Placement and the daemon send no such text. */
 static bool copy_text(char *to, size_t size, const char *from) {
         size_t n = strlen(from);
 

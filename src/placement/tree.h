@@ -51,8 +51,8 @@ typedef struct ClaimPart {
 typedef struct Claim {
         char consumer[TREE_UUID_SIZE];
         int64_t generation; /* in Placement's tree: of the consumer */
-        /* In the wanted tree: a consumer that has claimed these resources already, so that only the rest is claimed.
-         * "": none. */
+        /* In the wanted tree: a consumer whose claim may have some of these resources already; only the rest is
+         * claimed. "": none. */
         char covered_by[TREE_UUID_SIZE];
         ClaimPart *parts;
         size_t n_parts;
@@ -62,20 +62,20 @@ typedef struct Claim {
 
 #define CONSUMER_TYPE "PASSTHROUGHD"
 
-/* The most resources of a provider, and of a claim. A reply with more is refused. */
+/* The most resources and traits of a provider, and parts of a claim. A reply with more is refused. */
 #define TREE_RESOURCES_MAX 4096U
 #define TREE_TRAITS_MAX    4096U
 #define TREE_PARTS_MAX     16384U
 
-/* Pointers to elements are valid until the next element is added. */
+/* Pointers to elements are valid until the next element is added or removed. */
 typedef struct Tree {
         Provider *providers; /* in the wanted tree: the root first, and parents before their children */
         size_t n_providers;
         Claim *claims;
         size_t n_claims;
-        /* Index of an element: of providers by uuid and by name, of claims by consumer. */
+        /* Indices of the elements: of providers by uuid and by name, of claims by consumer. */
         json_object *by_uuid, *by_name, *by_consumer;
-        /* In the wanted tree: names of Nova's providers whose one-time-use device is clean, and which no guest has. */
+        /* In the wanted tree: names of Nova's providers whose one-time-use device is clean and available. */
         char **cleaned;
         size_t n_cleaned;
 } Tree;
@@ -89,12 +89,13 @@ void tree_provider_uuid(const char *name, char ret[static TREE_UUID_SIZE]);
 bool provider_is_own(const Provider *p);
 bool trait_is_own(const char *trait);
 
-/* The functions that add return the new or existing element, or NULL when out of memory or beyond a limit. */
+/* The functions that add a provider, resource or claim return the new or existing element; or NULL when out of memory,
+ * beyond a limit, or for a text that is too long. */
 Provider *tree_add_provider(Tree *t, const char *name, const char *uuid, const char *parent);
 Provider *tree_find_provider(const Tree *t, const char *uuid);
 Provider *tree_find_name(const Tree *t, const char *name);
 void tree_remove_provider(Tree *t, const char *uuid);
-/* Moves inventories and traits from `from` to p. */
+/* Moves inventories and traits from `from` to `p`, which must have none. */
 void provider_take(Provider *p, Provider *from);
 Resource *provider_add_resource(Provider *p, const char *class);
 Resource *provider_find_resource(const Provider *p, const char *class);

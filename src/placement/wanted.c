@@ -177,9 +177,9 @@ static int add_node(Builder *b, json_object *node) {
 }
 
 /*
- * Finds the upstream port of the first switch on the path from the root port to the device. A path is the name of the
- * root bus, the root port, an upstream and a downstream port for each switch, and the device. False: there is no
- * switch.
+ * Finds the upstream port of the first switch on the path from the root port to the device. The path must be the name
+ * of the root bus, the root port, an upstream and a downstream port for each switch, and the device. Returns false if
+ * there is no switch.
  */
 static bool find_switch(const char *path, char *ret, size_t size) {
         const char *at = path ? strchr(path, '/') : NULL; /* the slash before the root port */
@@ -200,8 +200,8 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
-/* Adds the provider of a card (for a VF, of its PF) and, before it, that of the switch above the card. Without a
- * switch, the NUMA node's provider is the parent. */
+/* Adds the provider of a card (for a VF, of its PF) and, before it, the provider of the switch above the card. Without
+ * a switch, the NUMA node's provider is the parent. */
 static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
@@ -268,8 +268,8 @@ static bool is_one_time_use(json_object *pool) {
         return false;
 }
 
-/* Adds the name of Nova's provider to cleaned if the device is clean: it is a whole device (Nova has no one-time use
- * for VFs), is in a pool with OneTimeUse=, and is available. */
+/* Adds the name of Nova's provider to Tree.cleaned if the device is clean and available: it is a whole device (Nova has
+ * no one-time use for VFs), is in a pool with Scheduler=nova and OneTimeUse=yes, and has the state "available". */
 static int add_cleaned(Builder *b, json_object *device) {
         _cleanup_free_ char *name = NULL;
 
@@ -303,9 +303,9 @@ static int add_device(Builder *b, json_object *device) {
 }
 
 /*
- * Corrects the reserved amounts, in which each device out of service counts as 1. An allocated VF also counts in its
- * claim: to count it twice would take a healthy VF of the same PF away. So it is subtracted, unless all VFs are out of
- * service.
+ * Corrects the reserved amounts, in which each device out of service counts as 1. An allocated VF that is out of
+ * service also counts in its claim: to count it twice would take a healthy VF of the same PF away. So it is subtracted,
+ * unless all VFs of the PF are out of service.
  */
 static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < json_length(b->devices); i++) {
@@ -326,7 +326,7 @@ static void subtract_claimed(Builder *b) {
         }
 }
 
-/* Adds the slots of this endpoint that the allocation has to the allocation's claim. */
+/* Adds to the allocation's claim the slots that the allocation has on this endpoint. */
 static int claim_slots(Builder *b, json_object *allocation, const char *endpoint, const char *provider,
                        const char *class) {
         json_object *services = member(allocation, "services");
@@ -357,8 +357,8 @@ static int add_endpoint(Builder *b, const char *service, json_object *o) {
                 r = claim_slots(b, json_at(b->allocations, i), endpoint, p->uuid, class);
         if (r < 0)
                 return r;
-        /* An endpoint with a reason is down and offers no slot. The total covers slots that were allocated when the
-         * endpoint had more. */
+        /* An endpoint with a reason offers no slot: it is out of service, or more slots are allocated than it has now.
+         * The total includes all allocated slots. */
         return add_counted(p, class, MAX(allocated, slots), member_text(o, "reason") ? 0 : slots, 0);
 }
 

@@ -7,7 +7,7 @@
  *     HOST                     the root; Nova's compute node, where there is one
  *     HOST_NUMA0               a NUMA node: PCPU, MEMORY_MB, CUSTOM_HUGEPAGES_SIZEKB
  *     HOST_SWITCH_ADDRESS      a PCIe switch with devices below it; ADDRESS is that of its upstream port
- *     HOST_ADDRESS             a device or PF: CUSTOM_PCI_VENDOR_DEVICE, of its VFs where a pool offers these
+ *     HOST_ADDRESS             a device, or the PF of VFs in a pool: CUSTOM_PCI_VENDOR_DEVICE of the device or the VFs
  *     HOST_ENDPOINT            an endpoint of a service: CUSTOM_PASSTHROUGHD_SLOTS_SERVICE
  */
 

@@ -90,7 +90,7 @@ static void read_managed_vfs(const Sysfs *fs, CheckFacts *facts) {
 }
 
 /* Finds the word in this column after the key in the text of a file of proc/PID, as in "Max locked memory 8388608
- * 8388608 bytes". Modifies text. False: there is none. */
+ * 8388608 bytes". column: 0 for the first word after the key. Modifies text. Returns false if there is no such word. */
 static bool read_column(char *text, const char *key, unsigned column, const char **ret) {
         char *line = strstr(text, key);
 
@@ -113,8 +113,8 @@ static bool may_raise_limits(const Sysfs *fs, const char *pid) {
                parse_hex(word, UINT64_MAX, &capabilities) >= 0 && capabilities >> CAPABILITY_RESOURCE & 1;
 }
 
-/* Returns how many bytes QEMU may lock; 0: unknown. libvirt, process pid, raises QEMU's limit as far as libvirt itself
- * is allowed to. */
+/* Returns how many bytes QEMU may lock; UINT64_MAX: unlimited; 0: unknown. libvirt, the process `pid`, raises QEMU's
+ * limit as far as libvirt itself is allowed to. */
 static uint64_t read_memory_lock(const Sysfs *fs, const char *pid) {
         char path[64], text[PROC_FILE_MAX];
         const char *word;
@@ -153,8 +153,8 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
         return count;
 }
 
-/* Sets unsafe_interrupts and idle_d3_disabled and, if facts->running, the members after it except daemon. facts->policy
- * must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
+/* Sets unsafe_interrupts, idle_d3_disabled, xen_cpus and, if facts->running, the members after it except daemon.
+ * facts->policy must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
 static int read_check_facts(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -232,7 +232,7 @@ int replay_check(const char *node, const char *config, const DaemonReport *daemo
         return r < 0 ? r : check_root(&state, node, root.dir, config, daemon, ret_json, ret_problem);
 }
 
-/* Suggests a configuration. Ignores that of the machine, because the suggestion replaces its pools. */
+/* Suggests a configuration. Ignores the configuration of the machine, because the suggestion replaces its pools. */
 static int suggest_root(HostState *state, const char *node, const char *root, char **ret, char **ret_problem) {
         char cmdline[ROOT_CMDLINE_MAX];
         int r;

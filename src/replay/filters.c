@@ -12,7 +12,8 @@
 #include "snapshot.h"
 #include "util/strings.h"
 
-/* Writes a device node that stands for no recorded device: its directory ("/dev/mapper/") and a hash of its name. */
+/* Writes the path of a device node that stands for no recorded device: its directory ("/dev/mapper/") and a hash of the
+ * rest, or the whole path if identities are kept. */
 static void write_other_node(const Recorder *r, const char *node, FILE *f) {
         static const char *const known[] = { "/dev/mapper/", "/dev/disk/by-id/", "/dev/disk/by-uuid/", "/dev/" };
         size_t i = 0, n;
@@ -170,7 +171,7 @@ static int filter_meminfo(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps the lines of the first processor that the daemon reads. */
+/* Keeps the lines with cpuinfo_keys of the first processor. Drops all other lines. */
 static int filter_cpuinfo(const Recorder *r, char *line, FILE *f) {
         for (size_t i = 0; cpuinfo_keys[i]; i++)
                 if (strncmp(line, cpuinfo_keys[i], strlen(cpuinfo_keys[i])) == 0)
@@ -204,7 +205,7 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps of udev's data what identifies a member of a ZFS pool: its type and the name of the pool. */
+/* Keeps only the lines of udev's data that identify a member of a ZFS pool: its type and the name of the pool. */
 static int filter_udev(const Recorder *r, char *line, FILE *f) {
         static const char label[] = "E:ID_FS_LABEL=";
 
@@ -218,7 +219,7 @@ static int filter_udev(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps a line that is the node of a device. */
+/* Keeps a line that is the path of a device node. Empties any other line. */
 static int filter_node(const Recorder *r, char *line, FILE *f) {
         int e = is_node(line) ? write_node(r, line, f) : 0;
 

@@ -127,8 +127,8 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* Returns the length of a MAC address, GUID or machine ID without separators that begins at s; else 0. decimal: also a
- * number without letters may be one. */
+/* Returns the length of a MAC address, GUID or machine ID without separators that begins at s; else 0. decimal: accepts
+ * a number without letters too. */
 static size_t bare_digits(const char *s, bool decimal) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
 

@@ -13,7 +13,7 @@
 typedef struct Identities {
         bool keep; /* replace nothing (SNAPSHOT_IDENTITIES) */
         uint64_t key[2];
-        char *host;   /* the host name up to the first dot; NULL if unknown */
+        char *host; /* the host name up to the first dot; NULL if it is unknown, "localhost" or too short to replace */
         char *domain; /* the rest of the host name, from the dot */
 } Identities;
 
@@ -24,8 +24,8 @@ void identities_done(Identities *i);
 /*
  * Writes text to f and replaces in it: MAC addresses ("00:1b:21:3a:4f:2c", "00-1b-21-3a-4f-2c", "001b213a4f2c", and in
  * interface names like "enx001b213a4f2c"), UUIDs, hexadecimal numbers of 12, 16 or 32 digits, and the values of "UUID="
- * and "LABEL=". with_host also replaces the host name, and such numbers even if all their digits are decimal; only for
- * text that no program interprets.
+ * and "LABEL=". with_host: also replaces the host name, and decimal numbers of 12, 16 or 32 digits. Do not set it for
+ * text in which such a name or number may mean something else, for example the settings of a configuration file.
  */
 void identities_write(const Identities *i, const char *text, bool with_host, FILE *f);
 /* As identities_write(), but returns the new text, which the caller frees. NULL when out of memory. */
@@ -51,5 +51,6 @@ void identities_replace_digits(const Identities *i, char *text);
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);
 
 /* Writes a kernel command line to f, with a hash for each value except values of keys that are known to be harmless.
- * Flags and keys stay; a hash replaces a word that is not a valid flag or key. Modifies text. */
+ * Flags and keys stay; a hash replaces a word that is not a valid flag or key. If keep is set, writes all unchanged.
+ * Modifies text. */
 void cmdline_write(const Identities *i, char *text, FILE *f);

@@ -91,8 +91,8 @@ int replay_read(HostState *n, const char *node, const char *root, bool of_daemon
         return r < 0 ? r : replay_read_facts(n, node, root, ret_problem);
 }
 
-/* Sets the names of GPUs, only on a recorded machine: on the running one NVIDIA's driver may take long to answer, so
- * the daemon asks it in a child. */
+/* Sets the names of GPUs. replay_read() does not do this, because it also reads the running machine, on which NVIDIA's
+ * driver may take long to answer. */
 static int name_gpus(HostState *n, const char *root) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new_recorded(root, &fs);
@@ -108,7 +108,8 @@ static int check_config(const HostState *n, char **ret_problem) {
         return 0;
 }
 
-/* Warns if the configuration wants VFs on PFs, but the recording has none and lacks the facts to add them. */
+/* Warns if the configuration wants VFs on PFs, but the recording has none there and policy_expect_vfs() could not add
+ * them. */
 static void warn_of_missing_vfs(const Policy *policy) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -221,7 +222,7 @@ static Verdict on_release(void *userdata, const char *name, uint64_t generation,
         return refuse_change(ret);
 }
 
-/* Always allows it: the devices of a recording keep their recorded drivers, so bindings prove nothing. */
+/* Always allows a guest to run: the devices of a recording keep their recorded drivers, so bindings prove nothing. */
 static Verdict on_check_runnable(void *userdata, const char *name, Refusal *ret) {
         return VERDICT_NONE;
 }

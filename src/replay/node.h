@@ -23,9 +23,10 @@ DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 /*
  * Reads the configuration and the inventory of the machine below root into n, which must be zeroed, adds the VFs that
  * the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of the policy is no failure.
- * of_daemon: config is the daemon's; it may be missing, and NULL means the search in /etc of this machine. Otherwise
- * NULL means a search below root, and a file that the user named must exist. node: the path, for messages. On failure
- * as replay_node_load(); the caller calls host_state_done() in every case.
+ * config: a configuration file; NULL: search as config_files_load() does. of_daemon: reads the configuration of this
+ * machine's daemon: the search is on this machine, and config may be missing. Otherwise the search is below root, and a
+ * file that the user named must exist and be readable. node: the path, for messages. On failure as replay_node_load();
+ * the caller calls host_state_done() in every case.
  */
 int replay_read(HostState *n, const char *node, const char *root, bool of_daemon, const char *config,
                 char **ret_problem);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Records the files in sys/ and proc/ that a scan reads. Never reads a file that can block (sriov_numvfs) or that wakes
- * a device. */
+/* Records the files in sys/, proc/, run/udev/ and lib/modules/ that a scan or replay/check.c reads. Never reads a file
+ * that can block (sriov_numvfs) or that wakes a device. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,7 +52,8 @@ static bool shares_slot(const Recorder *r, const char *path) {
 }
 
 /* Returns true if a scan reads the config space of the function: bridges and possible bridges (by class), functions
- * that share a slot, GPUs and NICs. Never VFs, and never functions in D3cold, which the read would wake. */
+ * that share a slot, GPUs and other accelerators, and NICs. Never VFs, and never functions in D3cold, which the read
+ * would wake. */
 static bool wants_config(const Recorder *r, const Entry *entry) {
         int fd = entry->dir_fd;
         char buf[SYSFS_ATTRIBUTE_MAX];
@@ -85,18 +86,21 @@ static int record_config(Recorder *r, const Entry *entry) {
         return record_bytes(r, entry->path, (const char *) config, (size_t) n);
 }
 
-/* Records an empty file in place of a write-only one: its presence alone tells that the list of drivers is complete. */
+/* Records a file without its content. drivers_probe, which is write-only, tells by its presence that the recorded list
+ * of drivers is complete. */
 static int record_presence(Recorder *r, const Entry *entry) {
         return faccessat(entry->dir_fd, entry->name, F_OK, 0) < 0 ? 0 : record_bytes(r, entry->path, "", 0);
 }
 
-/* Records the entry of a mounted file system, which the kernel names like the block device. Drops other entries. */
+/* Records an entry with the name of a block device: the kernel names the entry of a mounted file system like its block
+ * device. Drops other entries. */
 static int record_mounted(Recorder *r, const Entry *entry) {
         return record_exists(r, BLOCK_DEVICES, entry->name) ? record_entry(r, entry) : 0;
 }
 
-/* Returns whether the name of the device mapper device at dir_fd contains a WWID: that of a multipath disk or its
- * partitions does, unless the admin chose it. Without a uuid file, which old recordings lack, any name may be one. */
+/* Returns whether the name of the device mapper device at dir_fd contains a WWID. The names of a multipath disk and its
+ * partitions do, unless the admin chose the names. Returns true if there is no uuid file, as in old recordings: any
+ * name may contain a WWID then. */
 static bool is_wwid(const Recorder *r, int dir_fd, const char *name) {
         char uuid[SYSFS_ATTRIBUTE_MAX];
         const char *type;
@@ -122,7 +126,8 @@ static int record_volume(Recorder *r, const Entry *entry) {
 }
 
 /*
- * Records the uuid file for is_wwid(). Without identities the recorded file is empty, because the names are replaced.
+ * Records the uuid file for is_wwid(). If identities are replaced, the recorded file is empty, because the names are
+ * replaced already.
  */
 static int record_uuid(Recorder *r, const Entry *entry) {
         return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
@@ -176,12 +181,12 @@ static int record_pool(Recorder *r, const Entry *entry) {
                        : 0;
 }
 
-/* Records udev's data about a block device if ZFS is loaded: it names the pools that devices are members of. */
+/* Records udev's data about a block device if ZFS is loaded: the data names the pool that the device is a member of. */
 static int record_member(Recorder *r, const Entry *entry) {
         return record_exists(r, "proc/spl/kstat", "zfs") ? record_entry(r, entry) : 0;
 }
 
-/* Records a directory that stands in for BLOCK_DEVICES in recordings without sys/class/block. */
+/* Records an entry of sys/block if the machine has no sys/class/block: a scan then reads sys/block instead. */
 static int record_disk(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/class", "block") ? 0 : record_entry(r, entry);
 }
@@ -191,8 +196,8 @@ static int record_block(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/bus/cxl", "devices") ? record_entry(r, entry) : 0;
 }
 
-/* Records a file of NVIDIA's driver if the GPU is on. The driver would wake another GPU to answer. entry->dir ends with
- * the address of the GPU. */
+/* Records a file of NVIDIA's driver if the GPU is on. To answer, the driver would wake a GPU that is off. entry->dir
+ * ends with the address of the GPU. */
 static int record_gpu(Recorder *r, const Entry *entry) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
 
@@ -202,8 +207,8 @@ static int record_gpu(Recorder *r, const Entry *entry) {
         return record_entry(r, entry);
 }
 
-/* Records whether a CPU is online, if the list of online CPUs is missing. The read waits while the CPU changes its
- * state. */
+/* Records whether a CPU is online, but only if the list of online CPUs is missing: the read waits while the CPU changes
+ * its state. */
 static int record_cpu_state(Recorder *r, const Entry *entry) {
         return record_exists(r, CPUS, "online") ? 0 : record_entry(r, entry);
 }
@@ -218,7 +223,7 @@ static int record_mounts(Recorder *r, const Entry *entry) {
         return record_descriptor(r, own_fd < 0 ? fd : own_fd, entry->path);
 }
 
-/* Records modules.alias of the running kernel, of which the daemon reads the VFIO variant drivers. */
+/* Records modules.alias of the running kernel, from which the daemon reads the names of the VFIO variant drivers. */
 static int record_aliases(Recorder *r, const Entry *entry) {
         char path[MODULES_ALIAS_MAX];
 

@@ -24,7 +24,7 @@
 
 typedef struct Unpack {
         Sysfs *fs;  /* the new directory */
-        char *dir;  /* path in the .tree file of the directory that is open; NULL: none */
+        char *dir;  /* path of the open directory, as in the .tree file; NULL: none */
         char *real; /* dir with its links resolved; NULL until a link needs it */
         int dir_fd; /* descriptor of dir */
 } Unpack;
@@ -312,8 +312,8 @@ void tree_remove(const char *dir) {
         (void) nftw(dir, remove_entry, OPEN_DIRECTORIES, FTW_DEPTH | FTW_PHYS);
 }
 
-/* Returns the directory for unpacked files. Prefers a tmpfs: a large machine has a hundred thousand files, which a
- * tmpfs creates twenty times faster than a disk. */
+/* Returns the directory for unpacked files: $TMPDIR if it is an absolute path. Otherwise prefers a tmpfs: a large
+ * machine has a hundred thousand files, which a tmpfs creates twenty times faster than a disk. */
 static const char *top_directory(void) {
         const char *top = secure_getenv("TMPDIR");
         struct statfs st;
@@ -371,8 +371,8 @@ static int try_dir(const Sysfs *fs, const char *path) {
         return MIN(fd, 0);
 }
 
-/* Refuses a directory without sys/ and its basic directories. Otherwise any directory would pass for a machine without
- * devices. proc/ is not required, because many recordings contain only sys/. */
+/* Refuses a directory without sys/, and one with neither sys/devices nor sys/bus. Otherwise any directory would pass
+ * for a machine without devices. proc/ is not required, because many recordings contain only sys/. */
 static int check_node(const char *dir, const char *node, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new_recorded(dir, &fs);

@@ -43,11 +43,11 @@ bool record_exists(const Recorder *r, const char *directory, const char *name);
 
 /* Records a file, a link (not its target), or a directory (not its contents). */
 int record_entry(Recorder *r, const Entry *entry);
-/* Records the file that fd refers to under path, through filter_of(path), and closes it. fd: opened with O_NONBLOCK, or
- * the negative errno of opening the file. */
+/* Records the content of the file fd, through filter_of(path), as the file `path`. Closes fd. fd: opened with
+ * O_NONBLOCK, or the negative errno of opening the file. */
 int record_descriptor(Recorder *r, int fd, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* as a file, without a filter */
 
-int record_parts(Recorder *r); /* devices, CPUs, memory and all other files of sys/ and proc/ */
+int record_parts(Recorder *r); /* all files but those of the configuration */
 int record_configuration(Recorder *r);
