@@ -240,7 +240,8 @@ typedef struct ConfigProblem {
         char *message; /* a sentence */
 } ConfigProblem;
 
-/* Formats the problem as "FILE:LINE: MESSAGE". Returns 0 or -ENOMEM; the caller frees *ret. */
+/* Formats the problem as "FILE:LINE: MESSAGE", or as "FILE: MESSAGE" if line is 0. Frees the former *ret. Returns 0 or
+ * -ENOMEM; the caller frees *ret. */
 int config_problem_format(const ConfigProblem *p, char **ret);
 
 typedef struct Config {

@@ -25,7 +25,8 @@ typedef struct DomainBus {
         bool is_expander, is_bridge; /* both false: pcie.0, or no controller with this index whose place is known */
         unsigned above;              /* of a bridge: index of the bus above it */
         uint8_t slot, function;      /* of a bridge: its place on that bus */
-        unsigned number;             /* bus number in the guest; 0: unknown, as below pcie.0 */
+        unsigned number;             /* bus number in the guest; 0: pcie.0, or unknown, as of each bus that is not
+                                        below an expander */
 } DomainBus;
 
 typedef struct DomainBuses {

@@ -70,7 +70,7 @@ static char *normalize(const char *path) {
         return normal;
 }
 
-/* Returns true when the path matches the pattern, or is a directory above or below a match. */
+/* Returns true when the path matches the pattern, or is a parent directory of a match, or is below a match. */
 static bool leads_to(const char *path, const char *pattern) {
         while (*path && *pattern) {
                 size_t n = strcspn(++path, "/"), m = strcspn(++pattern, "/");

@@ -180,7 +180,8 @@ static void write_iommu(Domain *d) {
         node_set(d, node_need(d, features, "ioapic"), "driver", "qemu"); /* interrupt remapping needs it */
 }
 
-/* Copies the template's SMMU for each expander: an SMMU of the host serves one host bridge. */
+/* Replaces the template's SMMU by a copy for each expander. An expander has the devices of one host bridge, and an SMMU
+ * of the host serves one host bridge. */
 static void write_smmus(Domain *d) {
         for (size_t i = 0; i < d->pci->n_controllers; i++) {
                 const GuestController *c = &d->pci->controllers[i];

@@ -33,8 +33,8 @@ static void tell_answer(Validator *v, const Refusal *refusal) {
                 answered(refusal, v->userdata);
 }
 
-/* Makes the refusal of the process's text, "LINE ELEMENT\nREASON". LINE is 0 when the reason is about no line of the
- * template. */
+/* Makes a refusal from the text that passthroughd-libvirt printed, "LINE ELEMENT\nREASON". LINE is 0 when the reason
+ * concerns no line of the template. */
 static Verdict refuse_invalid(Refusal *ret, char *text) {
         char *reason = text, *name, *first = strsep(&reason, "\n");
         long line = strtol(first, &name, 10);

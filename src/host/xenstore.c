@@ -31,7 +31,7 @@ typedef enum MessageType {
 
 typedef struct Message {
         uint32_t type, request, transaction, length;
-        char payload[PAYLOAD_MAX + 1]; /* what was received, and a NUL */
+        char payload[PAYLOAD_MAX + 1]; /* of a request: its text; of an answer: what was received, and a NUL */
 } Message;
 #define HEADER_SIZE offsetof(Message, payload)
 
@@ -179,7 +179,7 @@ static int read_domain(const Store *s, const char *domain) {
         return r;
 }
 
-/* Parses a device's address in a note, "0000-03-10-1". */
+/* Parses the name of an entry of /libxl/pci, which is the PCI address of a device: "0000-03-10-1". */
 static int parse_note(const char *entry, PciAddress *ret) {
         static const char separators[] = "::.";
         char text[PCI_ADDRESS_STRING_MAX];
@@ -245,7 +245,7 @@ static int read_once(Store *s) {
                 return r;
         s->transaction = (uint32_t) id;
         r = read_entries(s, BACKENDS, read_domain);
-        /* libxl writes a note before it gives the device to the guest. */
+        /* libxl writes its entry before it gives the device to the guest. */
         if (r == 0)
                 r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);

@@ -404,8 +404,8 @@ bool pci_device_is_gpu(const PciDevice *dev) {
                (dev->class >> 16 == CLASS_DISPLAY && !is_console_only(dev));
 }
 
-/* Returns true for a GPU of NVIDIA on `node` of an aarch64 machine. If the node has no CPUs, it is the memory of the
- * GPU: the firmware puts a GPU beside a Grace CPU on the node of its memory. Works without NVIDIA's driver. */
+/* Returns true for an NVIDIA GPU on `node` of an aarch64 machine. The firmware of a Grace machine gives each GPU the
+ * NUMA node of the GPU's memory, so a `node` without CPUs is that memory. Works without NVIDIA's driver. */
 static bool may_own_memory(const Inventory *inv, const PciDevice *dev, int node) {
         return pci_device_is_gpu(dev) && dev->vendor == PCI_VENDOR_NVIDIA && dev->numa_node == node &&
                streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);

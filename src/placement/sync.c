@@ -18,7 +18,7 @@
 enum {
         RESULT_DONE,
         RESULT_REFUSED,  /* logged; the run continues with the other changes */
-        RESULT_CONFLICT, /* the provider or claim was read again, or the tree will be: compare once more */
+        RESULT_CONFLICT, /* the compared data is out of date, or a claim lacks its provider: compare once more */
 };
 
 static void sync_forget(Sync *s) {
