@@ -339,14 +339,19 @@ static void write_cmdline_part(const Identities *i, const char *part, bool stays
 /* Writes a word of the command line; modifies it. for_init: the word follows "--", so the kernel passes it to init. */
 static void write_cmdline_word(const Identities *i, char *word, bool for_init, FILE *f) {
         char *value = strchr(word, '=');
+        bool is_harmless;
 
         if (value)
                 *value++ = '\0';
         write_cmdline_part(i, word, is_cmdline_name(word) && (value || is_cmdline_flag(word, for_init)), f);
-        if (value)
-                (void) fputc('=', f);
-        if (value && *value)
-                write_cmdline_part(i, value, is_cmdline_name(word) && is_harmless_key(word), f);
+        if (!value)
+                return;
+        (void) fputc('=', f);
+        is_harmless = is_cmdline_name(word) && is_harmless_key(word);
+        if (is_harmless && !value[strspn(value, "0123456789")]) /* "mem=137438953472": 12 digits, but no identifier */
+                (void) fputs(value, f);
+        else if (*value)
+                write_cmdline_part(i, value, is_harmless, f);
 }
 
 /* Returns the length of the word at s. Blanks between quotes belong to the word. */

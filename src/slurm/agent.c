@@ -110,7 +110,8 @@ static bool release(Agent *a, json_object *allocation) {
         if (r >= 0)
                 log_info("Released %s, whose job has ended.", name);
         else if (is_news(a, text_of(allocation, "id")))
-                log_warning("Cannot release %s, whose job has ended: %s, ignoring", name, error.message);
+                log_warning("Cannot release %s, whose job has ended: %s, ignoring", name,
+                            error.message ?: strerror(-r));
         removed = handout_remove(a->directory, name);
         if (removed < 0)
                 log_warning_errno(removed, "Cannot remove the files of %s: %m, ignoring", name);

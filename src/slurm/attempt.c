@@ -152,8 +152,13 @@ Outcome attempt_wait(Attempt *a, sd_bus_message *reply, const char *job, const c
         while (r >= 0 && !a->result && !a->owner_changed)
                 r = turn(a, UINT64_MAX);
         a->waited += clock_usec(CLOCK_MONOTONIC) - begin;
-        if (!a->result)
+        if (!a->result) {
+                (void) string_replace(ret_sentence,
+                                      "passthroughd went away during the job to %s the devices. See 'journalctl -u "
+                                      "passthroughd'.",
+                                      verb);
                 return OUTCOME_AGAIN;
+        }
         if (streq(a->result, JOB_RESULT_DONE))
                 return OUTCOME_DONE;
         (void) string_replace(ret_sentence, a->message ? "%s" : "The job to %s the devices ended with result '%s'.",

@@ -28,8 +28,8 @@ typedef struct Attempt {
         uint64_t waited; /* time spent waiting for jobs, in microseconds */
 } Attempt;
 
-/* Makes one attempt. what: passed on from attempt_repeat(). Sets *ret_sentence, except in two cases: the outcome is
- * OUTCOME_DONE, or the daemon went away while attempt_wait() waited. */
+/* Makes one attempt. what: passed on from attempt_repeat(). Sets *ret_sentence, unless the outcome is OUTCOME_DONE.
+ */
 typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sentence);
 
 /*
@@ -38,8 +38,7 @@ typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sent
  * for jobs.
  *
  * *ret_sentence must be NULL or an allocated text. The caller frees it after any outcome. Unless the outcome is
- * OUTCOME_DONE, it tells the reason. It is NULL when out of memory, or when the only attempt ended because the daemon
- * went away while attempt_wait() waited.
+ * OUTCOME_DONE, it tells the reason; NULL: out of memory.
  */
 Outcome attempt_repeat(const Settings *settings, AttemptFunction function, const void *what, char **ret_sentence);
 

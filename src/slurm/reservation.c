@@ -16,10 +16,11 @@ void reservation_name(uint32_t id, char buf[static RESERVATION_NAME_MAX]) {
         (void) snprintf(buf, RESERVATION_NAME_MAX, GRES_ALLOCATION_PREFIX "%" PRIu32, id);
 }
 
-/* Returns 1 if this plugin made the allocation for a job, 0 if not, or a negative errno. */
-static int is_of_job(sd_bus *bus, const char *path, sd_bus_error *error) {
+/* Returns 1 if this plugin made the allocation for a job, 0 if not, or a negative errno. daemon: the unique name of the
+ * daemon, because the bus starts no daemon for a unique name. */
+static int is_of_job(sd_bus *bus, const char *daemon, const char *path, sd_bus_error *error) {
         _cleanup_free_ char *tag = NULL;
-        int r = sd_bus_get_property_string(bus, BUS_NAME, path, BUS_ALLOCATION_INTERFACE, "Tag", error, &tag);
+        int r = sd_bus_get_property_string(bus, daemon, path, BUS_ALLOCATION_INTERFACE, "Tag", error, &tag);
 
         if (sd_bus_error_has_name(error, SD_BUS_ERROR_UNKNOWN_OBJECT)) /* released meanwhile */
                 return 0;
@@ -43,7 +44,7 @@ static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_
         r = sd_bus_message_enter_container(reply, SD_BUS_TYPE_ARRAY, "(sstuo)");
         while (r >= 0 && (r = sd_bus_message_read(reply, "(sstuo)", &found, &state, &generation, &owner, &path)) > 0)
                 if (streq(found, name)) {
-                        r = is_of_job(bus, path, error);
+                        r = is_of_job(bus, sd_bus_message_get_sender(reply), path, error);
                         *ret = r > 0 ? generation : 0;
                         return r;
                 }

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
 # SPDX-License-Identifier: GPL-2.0-or-later
 # What an administrator of Slurm may meet: Slurm does not count memory, the state of slurmctld is lost, the directory of the files is open to
-# others, the daemon hangs, and a guest that outlives its job.
+# others, the daemon hangs or goes away, and a guest that outlives its job.
 use strict;
 use warnings;
 
@@ -88,6 +88,21 @@ cmp_ok(time - $begin, '<', 80, 'after the time that the plugin has to wait');
 kill 'CONT', pid();
 slurm('scancel', $id);
 is_gone($id);
+
+# ---- the daemon goes away during a job, and the plugin does not wait
+
+slurm(qw(scontrol update NodeName=n1 State=RESUME));
+my $plugstack = "$ENV{NODE_TMP}/slurm/n1.plugstack";
+spew($plugstack, slurp($plugstack) =~ s/wait=5/wait=0/r);
+fault('hang ' . (writes() + 1));
+$id = submit('-o', '/dev/null', '-D', '/', '-c4', @gpu, '--wrap', 'sleep 600');
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a write before the job hangs');
+is(daemon('stop', 'KILL'), 0, 'the daemon is killed');
+ok(wait_until(sub { node_state('n1')->{State} =~ /DRAIN/ }), 'the node drains') or diag(slurm_logs());
+like((slurm(qw(sinfo --noheader --format=%500E)))[1], names('passthroughd went away'), 'and says why');
+slurm('scancel', $id);
+fault('release', 'reset');
+is(daemon('start'), 0, 'the daemon starts');
 
 is((slurm("$ENV{BUILD}/passthroughd-slurm", 'n1'))[0], 1, 'the service has no operands');
 

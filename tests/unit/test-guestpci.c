@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* The guest's PCI layout: every device has its own address, and every bus its own number (domain.md F9). */
+/* The guest's PCI layout: every device has its own address, and every bus its own number. */
 
 #include <errno.h>
 #include <stdio.h>

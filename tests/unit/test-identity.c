@@ -169,7 +169,7 @@ TEST_WITH(test_cmdline_keeps, setup, teardown) {
                 "pcie_acs_override=downstream,multifunction hugepagesz=1G hugepages=0:64,1:64 default_hugepagesz=1G "
                 "isolcpus=managed_irq,domain,2-63 nohz_full=2-63 rcu_nocbs=2-63 mitigations=off numa_balancing=disable "
                 "mlx5_core.prof_sel=3 nvidia-drm.modeset=1 modprobe.blacklist=nouveau rd.driver.pre=vfio-pci "
-                "console=ttyS0,115200n8 default_hugepagesz= =x\n";
+                "console=ttyS0,115200n8 mem=137438953472 default_hugepagesz= =x\n";
         _cleanup_free_ char *copy = cmdline_scrub(*state, text);
         Identities keep;
 

@@ -200,7 +200,7 @@ TEST(test_power) {
         }
 }
 
-/* Members of a group are never on a host driver and on VFIO at the same time (domain.md A8). */
+/* Members of a group are never on a host driver and on VFIO at the same time. */
 TEST(test_all_unbound_before_any_is_bound) {
         _cleanup_(cleanup_allocation_free) Allocation *a =
                 make_allocation((const Fact[]) { { "nvidia", NULL }, { "snd_hda_intel", NULL } }, 2);
