@@ -64,6 +64,14 @@ ok(cdi_of($one), '... with its files');
 fault('remove proc/4242');
 unprepared_ok($one, 'when the guest has ended it is');
 
+# ---- A write of the ledger that fails
+
+my $in_the_way = "$ENV{STATE_DIRECTORY}/allocations/blocked.json";
+mkdir $in_the_way or die "$in_the_way: $!";
+is((allocate($bus, 'blocked', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)))[0], 'org.passthroughd1.Error.ReadOnly', 'an allocation cannot be written');
+unprepared_ok($one, '... but no allocation is missing: a claim without one is unprepared');
+rmdir $in_the_way or die "$in_the_way: $!";
+
 # ---- A job that fails: its devices are not lost
 
 my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/0000:33:00.0") =~ s{^(?:\.\./)+}{sys/}r;
