@@ -377,6 +377,7 @@ char *json_describe(const HostView *view, const char *version, uint32_t reader) 
 
         json_text_first_member(&t, "version", string, version);
         json_text_member(&t, "read_only", string, ledger_problem(view->ledger));
+        json_text_member(&t, "write_failed", boolean, !view->ledger->read_only && view->ledger->unwritable);
         json_text_member(&t, "libvirt", object, json_libvirt(view->libvirt, &view->inventory->libvirt));
         json_text_key(&t, "devices");
         json_text_devices(&t, view);

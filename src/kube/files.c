@@ -108,8 +108,20 @@ int files_read_record(const Manager *m, const char *uid, json_object **ret) {
         return r;
 }
 
-/* Removes the metadata of a claim: a directory with a subdirectory for each request, which has one file. Ignores files
- * and directories that cannot be removed. */
+/* Removes the directory of a request: the metadata and the temporary file that a crash may have left. */
+static int remove_request(const char *path) {
+        _cleanup_close_ int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        int r = fd < 0 ? -errno : remove_temporaries_at(fd);
+
+        if (r < 0)
+                return r;
+        r = remove_file_at(fd, CLAIM_METADATA_FILE);
+        if (r < 0)
+                return r;
+        return rmdir(path) < 0 ? -errno : 0;
+}
+
+/* Removes the metadata of a claim: a directory with a subdirectory for each request. */
 static int remove_metadata(const Manager *m, const char *uid) {
         _cleanup_free_ char *path = string_format("%s/%s", m->metadata, uid);
         _cleanup_names_ char **names = NULL;
@@ -119,16 +131,13 @@ static int remove_metadata(const Manager *m, const char *uid) {
         if (r < 0)
                 return r == -ENOENT ? 0 : r;
         for (size_t i = 0; i < n; i++) {
-                _cleanup_free_ char *request = string_format("%s/%s", path, names[i]), *file = NULL;
+                _cleanup_free_ char *request = string_format("%s/%s", path, names[i]);
 
-                file = request ? string_format("%s/" CLAIM_METADATA_FILE, request) : NULL;
-                if (!file)
-                        return -ENOMEM;
-                (void) unlink(file);
-                (void) rmdir(request);
+                r = request ? remove_request(request) : -ENOMEM;
+                if (r < 0 && r != -ENOENT)
+                        return r;
         }
-        (void) rmdir(path);
-        return 0;
+        return rmdir(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
 /* Removes a file. Takes ownership of name; NULL means out of memory. */

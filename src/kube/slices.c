@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "model/inventory.h"
+
 #define PATH_SIZE 1024U /* for the path of a device in sysfs, about 13 bytes for each bus; a longer path is cut off */
 
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]) {
@@ -51,22 +53,26 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
 }
 
 /* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path must be the root,
- * a root port, an upstream and a downstream port for each switch, and the device. */
+ * a root port, an upstream and a downstream port for each switch, and the device. Other devices may precede the root.
+ */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
-        size_t n = 0;
+        const char *root;
+        size_t end, n = 0;
 
-        if (!path)
+        (void) snprintf(text, sizeof(text), "%s", path ?: "");
+        end = pci_path_host_length(text);
+        if (end == 0)
                 return true;
-        (void) snprintf(text, sizeof(text), "%s", path);
-        for (const char *c = text; *c; c++)
+        for (const char *c = text + end; *c; c++)
                 n += *c == '/';
         for (int i = 0; n >= 4 && i < 2; i++) /* cuts off the device and the downstream port above it */
                 *strrchr(text, '/') = '\0';
         if (n >= 4 && !add_text(attributes, "switch", strrchr(text, '/') + 1))
                 return false;
-        text[strcspn(text, "/")] = '\0';
-        return add_text(attributes, "resource.kubernetes.io/pcieRoot", text);
+        text[end] = '\0';
+        root = strrchr(text, '/');
+        return add_text(attributes, "resource.kubernetes.io/pcieRoot", root ? root + 1 : text);
 }
 
 static bool add_link(json_object *attributes, json_object *link) {

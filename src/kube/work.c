@@ -65,9 +65,11 @@ static bool state_is(json_object *allocation, const char *state) {
 }
 
 /* Returns the daemon's problem with its ledger, a sentence, or NULL. If the daemon could not read all of the ledger,
- * the document may lack allocations. */
+ * the document may lack allocations. After a failed write the document has them all. */
 static const char *unread_ledger(const Manager *m) {
-        return member_text(m->facts.document, "read_only");
+        json_object *document = m->facts.document;
+
+        return json_object_get_boolean(member(document, "write_failed")) ? NULL : member_text(document, "read_only");
 }
 
 static void free_work(Work *k) {

@@ -112,7 +112,8 @@ static int take_url(Api *a, json_object *reply) {
                 const char *url = member_is(service, "type", "placement") ? find_endpoint(a->settings, service) : NULL;
 
                 if (url)
-                        return set_url(a, url);
+                        return set_url(a, url) < 0 ? log_error_errno(-ENOMEM, "Failed to read Keystone's catalog: %m")
+                                                   : 0;
         }
         return log_error("Keystone's catalog has no endpoint of Placement for interface '%s'%s%s.",
                          a->settings->interface, a->settings->region ? " and region " : "", a->settings->region ?: ""),
@@ -191,7 +192,7 @@ int api_try(Api *a, const char *method, const char *path, json_object *body, jso
                         return status;
                 url = string_format("%s%s", a->url, path);
                 if (!url)
-                        return -ENOMEM;
+                        return log_error_errno(-ENOMEM, "Failed to build the request to %s: %m", a->url);
                 http_reply_done(&reply);
                 status = send_request(a, (HttpRequest) { method, url, .body = body }, a->token, &reply);
                 if (status != 401 || !may_renew)

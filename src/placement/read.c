@@ -31,12 +31,14 @@ static int check_reply(Sync *s, const char *path, int status, const char *key, j
         return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
 }
 
-/* Sends a GET of the path `format` followed by `argument`. Returns as check_reply(), or -ENOMEM. */
+/* Sends a GET of the path `format` followed by `argument`, or NULL when out of memory. Returns as check_reply(). */
 static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
-        _cleanup_free_ char *path = string_format("%s%s", format, argument);
+        _cleanup_free_ char *path = argument ? string_format("%s%s", format, argument) : NULL;
 
         *ret = NULL;
-        return path ? check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret) : -ENOMEM;
+        if (!path)
+                return log_error_errno(-ENOMEM, "Failed to read %s of Placement: %m", key);
+        return check_reply(s, path, api_call(s->api, "GET", path, NULL, ret), key, ret);
 }
 
 /* Sends a GET of /resource_providers/UUID/KEY. Returns as check_reply(), or -ENOENT: the provider no longer exists. */
@@ -85,7 +87,7 @@ int placement_read_provider(Sync *s, const char *uuid) {
 static int get_by_name(Sync *s, const char *name, json_object **ret) {
         _cleanup_free_ char *escaped = http_escape(name);
 
-        return escaped ? get(s, "resource_providers", ret, "/resource_providers?name=", escaped) : -ENOMEM;
+        return get(s, "resource_providers", ret, "/resource_providers?name=", escaped);
 }
 
 int placement_read_name(Sync *s, const char *name) {
@@ -135,7 +137,7 @@ static int read_known(Sync *s, const char *path, const char *key) {
                         json_object_get_string(json_object_is_type(o, json_type_object) ? member(o, "name") : o);
 
                 if (name && json_object_object_add(s->known, name, NULL) < 0)
-                        return -ENOMEM;
+                        return log_error_errno(-ENOMEM, "Failed to read %s of Placement: %m", key);
         }
         return 0;
 }
@@ -271,8 +273,10 @@ int placement_check_claims(Sync *s, const Tree *wanted) {
 int placement_read_cleaned(Sync *s, const Tree *wanted) {
         json_object *returned = json_object_new_object();
         bool can_return = false;
-        int r = returned ? 0 : -ENOMEM;
+        int r = 0;
 
+        if (!returned)
+                return log_error_errno(-ENOMEM, "Failed to read Nova's providers: %m");
         for (size_t i = 0; r >= 0 && i < wanted->n_cleaned; i++) {
                 const char *name = wanted->cleaned[i];
                 Provider *p = tree_find_name(s->have, name);
@@ -289,8 +293,8 @@ int placement_read_cleaned(Sync *s, const Tree *wanted) {
                 awaits = provider_awaits_return(s->have, p, &is_used);
                 can_return |= is_read && awaits && !is_used;
                 /* A device that Nova still uses is not in `returned`, so that it is read again each time. */
-                if (!is_used)
-                        r = json_object_object_add(returned, name, NULL);
+                if (!is_used && json_object_object_add(returned, name, NULL) < 0)
+                        r = log_error_errno(-ENOMEM, "Failed to read Nova's providers: %m");
         }
         json_object_put(s->returned);
         s->returned = returned;

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "model/inventory.h"
 #include "model/json-parse.h"
 #include "provider-name.h"
 #include "util/strings.h"
@@ -177,14 +178,12 @@ static int add_node(Builder *b, json_object *node) {
 }
 
 /*
- * Finds the upstream port of the first switch on the path from the root port to the device. The path must be the name
- * of the root bus, the root port, an upstream and a downstream port for each switch, and the device. Returns false if
- * there is no switch.
+ * Finds the upstream port of the first switch on the path from the root port to the device. The path must be "/", the
+ * root port, an upstream and a downstream port for each switch, and the device. Returns false if there is no switch.
  */
 static bool find_switch(const char *path, char *ret, size_t size) {
-        const char *at = path ? strchr(path, '/') : NULL; /* the slash before the root port */
-        const char *port = at ? strchr(at + 1, '/') : NULL;
-        const char *end = port ? strchr(port + 1, '/') : NULL; /* the slash after the upstream port */
+        const char *port = *path ? strchr(path + 1, '/') : NULL; /* the slash after the root port */
+        const char *end = port ? strchr(port + 1, '/') : NULL;   /* the slash after the upstream port */
 
         if (!end || !strchr(end + 1, '/') || (size_t) (end - port) > size)
                 return false;
@@ -200,14 +199,24 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
+/* Adds the trait of the root bus, whose name ends the first n bytes of the path. Other devices may precede it. */
+static int add_root(Provider *p, const char *path, size_t n) {
+        const char *slash = memrchr(path, '/', n), *name = slash ? slash + 1 : path;
+        char root[64];
+
+        (void) snprintf(root, sizeof(root), "%.*s", (int) (path + n - name), name);
+        return add_trait(p, "_ROOT_", root);
+}
+
 /* Adds the provider of a card (for a VF, of its PF) and, before it, the provider of the switch above the card. Without
  * a switch, the NUMA node's provider is the parent. */
 static Provider *add_card(Builder *b, json_object *card, const char *address) {
         char port[64], suffix[96];
         bool is_missing = !card || streq_ptr(member_text(card, "state"), "missing");
-        const char *path = is_missing ? NULL : member_text(card, "path"), *root = path ? strchr(path, '/') : NULL;
+        const char *path = (is_missing ? NULL : member_text(card, "path")) ?: "";
+        size_t n = pci_path_host_length(path);
         const char *parent = node_parent(b, card ? member(card, "cpu_node") : NULL);
-        bool has_switch = find_switch(path, port, sizeof(port));
+        bool has_switch = n > 0 && find_switch(path + n, port, sizeof(port));
         Provider *p;
 
         if (has_switch) {
@@ -220,8 +229,7 @@ static Provider *add_card(Builder *b, json_object *card, const char *address) {
         p = add_provider(b, address, parent);
         if (!p || add_trait(p, "", "") < 0 || (has_switch && add_trait(p, "_SWITCH_", port) < 0))
                 return NULL;
-        (void) snprintf(suffix, sizeof(suffix), "%.*s", root ? (int) (root - path) : 0, path ?: "");
-        if (root && add_trait(p, "_ROOT_", suffix) < 0)
+        if (n > 0 && add_root(p, path, n) < 0)
                 return NULL;
         p->is_missing = is_missing;
         return p;

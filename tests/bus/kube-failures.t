@@ -8,6 +8,7 @@ use warnings;
 use FindBin;
 use lib $FindBin::Bin;
 
+use POSIX qw(ENOTEMPTY strerror);
 use Test::More;
 
 use Kube;
@@ -63,6 +64,26 @@ is(ledger(), "claim-$one->{uid}", '... and stays in the ledger');
 ok(cdi_of($one), '... with its files');
 fault('remove proc/4242');
 unprepared_ok($one, 'when the guest has ended it is');
+
+# ---- Metadata that cannot be removed
+
+my $directory = "$ENV{NODE_TMP}/kubelet/plugins/" . DRIVER . "/dra-device-metadata/$one->{uid}";
+prepared_ok($one, 'prepared');
+mkdir "$directory/gpu/other" or die "$directory/gpu/other: $!";
+like(error_of(unprepare => $one), qr/\Q@{[strerror(ENOTEMPTY)]}\E/, 'another file beside the metadata: the claim is not unprepared');
+is_deeply([claim_files()], [$one->{uid}], '... and keeps its record');
+rmdir "$directory/gpu/other" or die "$directory/gpu/other: $!";
+spew("$directory/gpu/.metadata.json.tmp", '{');
+unprepared_ok($one, 'the next try removes the metadata, and the temporary file that a crash left');
+ok(!-e $directory, '... so nothing of it is left');
+
+# ---- A write of the ledger that fails
+
+my $in_the_way = "$ENV{STATE_DIRECTORY}/allocations/blocked.json";
+mkdir $in_the_way or die "$in_the_way: $!";
+is((allocate($bus, 'blocked', gpu => 1, at => [['gpu', '0000:13:00.0']], consumer => uid_of(99)))[0], 'org.passthroughd1.Error.ReadOnly', 'an allocation cannot be written');
+unprepared_ok($one, '... but no allocation is missing: a claim without one is unprepared');
+rmdir $in_the_way or die "$in_the_way: $!";
 
 # ---- A job that fails: its devices are not lost
 

@@ -29,7 +29,9 @@ same_tree($tree, 'and nothing happens to the node');
 like(log_since($offset), qr/\bledger\b/, 'the journal has a line of it');
 like(read_only(), qr/\bledger\b/, 'the property ReadOnly is not empty');
 is(describe($bus)->{read_only}, read_only(), 'nor is it in Describe');
+ok(describe($bus)->{write_failed}, '... which tells that only a write failed');
 is(allocate($bus, 'other', gpu => 1), 'done', 'an allocation that can be written is made');
 is(read_only(), '', 'and then all is in order');
+ok(!describe($bus)->{write_failed}, '... in Describe too');
 
 done_testing();

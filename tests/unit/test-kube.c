@@ -249,6 +249,30 @@ TEST(test_devices) {
         assert_int_equal(slices_wanted(wrong, &none), -EBADMSG);
 }
 
+/* The root bus and the switch, also below the devices of firmware that precede the root bus on some machines. */
+TEST(test_place) {
+        static const struct {
+                const char *path, *root, *upstream;
+        } cases[] = {
+                { "pci0000:80/0000:80:01.0/0000:81:00.0", "pci0000:80", NULL },
+                { "pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:00.0/0000:83:00.0", "pci0000:80", "0000:81:00.0" },
+                { "LNXSYSTM:00/LNXSYBUS:00/pci0000:80/0000:80:01.0/0000:81:00.0", "pci0000:80", NULL },
+                { "LNXSYSTM:00/pci0000:80/0000:80:01.0/0000:81:00.0/0000:82:00.0/0000:83:00.0", "pci0000:80",
+                  "0000:81:00.0" },
+                { "", NULL, NULL },
+        };
+
+        for (size_t i = 0; i < ELEMENTSOF(cases); i++) {
+                _cleanup_json_ json_object *device = json_format("{'path': '%s'}", cases[i].path),
+                                           *o = slice_attributes(NULL, device);
+                json_object *root = member(o, "resource.kubernetes.io/pcieRoot"), *upstream = member(o, "switch");
+
+                assert_non_null(o);
+                assert_string_equal(member_text(root, "string") ?: "", cases[i].root ?: "");
+                assert_string_equal(member_text(upstream, "string") ?: "", cases[i].upstream ?: "");
+        }
+}
+
 /* Claims */
 
 static int read_claim(const char *results, json_object **ret) {

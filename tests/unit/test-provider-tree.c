@@ -128,6 +128,25 @@ TEST(test_providers) {
         assert_true(provider_has_trait(find(t, "n1_0000:14:00.0"), "CUSTOM_PASSTHROUGHD_POOL_IB_VF"));
 }
 
+/* On some machines other devices precede the root bus. */
+TEST(test_root_below_devices) {
+        _cleanup_(cleanup_tree_free) Tree *t =
+                make(DOCUMENT("{'address':'0000:1a:00.0','path':'LNXSYSTM:00/LNXSYBUS:00/pci0000:10/0000:10:01.0/"
+                              "0000:11:00.0/0000:12:00.0/0000:1a:00.0','vendor':'10de','device':'2330','pool':'gpu',"
+                              "'physical_function':null,'cpu_node':0,'state':'available','allocation':null},"
+                              "{'address':'0000:14:00.0','path':'LNXSYSTM:00/LNXSYBUS:00/pci0000:20/0000:20:01.0/"
+                              "0000:14:00.0','vendor':'10de','device':'2330','pool':'gpu','physical_function':null,"
+                              "'cpu_node':0,'state':'available','allocation':null}",
+                              ""));
+        const Provider *below = find(t, "n1_0000:1A:00.0"), *other = find(t, "n1_0000:14:00.0");
+
+        assert_string_equal(below->parent, find(t, "n1_SWITCH_0000:11:00.0")->uuid);
+        assert_string_equal(other->parent, find(t, "n1_NUMA0")->uuid);
+        assert_true(provider_has_trait(below, "CUSTOM_PASSTHROUGHD_SWITCH_0000_11_00_0"));
+        assert_true(provider_has_trait(below, "CUSTOM_PASSTHROUGHD_ROOT_PCI0000_10"));
+        assert_true(provider_has_trait(other, "CUSTOM_PASSTHROUGHD_ROOT_PCI0000_20"));
+}
+
 TEST(test_other_schedulers) {
         static const struct {
                 const char *name;
