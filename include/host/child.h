@@ -34,5 +34,5 @@ int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec
                 sd_event_time_handler_t late, void *userdata);
 /* Kills the process, if one is watched; exited() is called as usual. */
 void child_watch_kill(const ChildWatch *w);
-/* Kills the process, and reaps it unless may_hang is set. Neither exited() nor late() is called. */
+/* Kills and reaps the process; with may_hang leaves it alone. Neither exited() nor late() is called. */
 void child_watch_done(ChildWatch *w);
