@@ -2,14 +2,13 @@
 #pragma once
 
 /*
- * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files in the state directory STATE:
- * - allocations/NAME.json: one file for each allocation, replaced by rename(), so that an allocation is committed with
- *   all of its devices or not at all;
- * - quarantine/ADDRESS.json: one file for each quarantined device;
- * - generation: a number that is at least the highest generation ever assigned;
- * - released: name and generation of the last RELEASED_MAX allocations that were released;
- * - nvlink-modules: serial numbers of GPUs, and their NVLink module ids;
- * - stopped-services: the services that are to be started again; missing when there are none.
+ * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files:
+ * - STATE/allocations/NAME.json: one file per allocation; rename() commits it with all of its devices or not at all
+ * - STATE/quarantine/ADDRESS.json: one file per quarantined device
+ * - STATE/generation: a number that is at least the highest generation ever assigned
+ * - STATE/released: name and generation of the last RELEASED_MAX allocations that were released
+ * - STATE/nvlink-modules: serial numbers of GPUs and their NVLink module ids
+ * - STATE/stopped-services: the services that are to be started again; missing when there are none
  */
 
 #include "ledger/ledger.h"

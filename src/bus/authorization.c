@@ -121,6 +121,8 @@ static int read_intent(Authorization *a, Intent *ret) {
                 r = bus_reply_refusal(a->call, &refusal);
                 return r < 0 ? r : 1;
         }
+        /* Without an action, polkit would never be asked, and the call never served. */
+        assert(ret->actions != 0);
         return ret->error;
 }
 

@@ -243,8 +243,8 @@ static void log_sender(Reports *reports, const Credentials *sender) {
         char unit[HOLDER_UNIT_MAX];
 
         holder_unit_of_process((int) sender->pid, unit, sizeof(unit));
-        if (reports->unlogged > 0)
-                others = string_format(" %u earlier refusals were not logged.", reports->unlogged);
+        if (reports->unlogged > 1)
+                others = string_format(" %u earlier refusals were not logged.", reports->unlogged - 1);
         log_full(LOG_NOTICE, 0, (&(LogFields) { .id = MESSAGE_CALL_REFUSED }),
                  "A call of uid %u, process %u%s%s, was refused: %s%s", sender->uid, sender->pid, unit[0] ? " of " : "",
                  unit, reports->reason, others ?: "");
@@ -259,8 +259,6 @@ static int on_credentials(sd_bus_message *answer, void *userdata, sd_bus_error *
         if (credentials_read(answer, GID_NONE, &sender) >= 0 &&
             quota_charge(&s->quota, NULL, sender.uid, QUOTA_REFUSALS_LOGGED, 1, NULL))
                 log_sender(reports, &sender);
-        else
-                reports->unlogged++;
         reports_cancel(reports);
         return 0;
 }
@@ -272,10 +270,9 @@ void report_refused(Server *s, sd_bus_message *call, const char *reason) {
 
         if (!sender || !reason)
                 return;
-        if (reports->query || (reports->asked > 0 && now - reports->asked < SECOND_USEC)) {
-                reports->unlogged++;
+        reports->unlogged++;
+        if (reports->query || (reports->asked > 0 && now - reports->asked < SECOND_USEC))
                 return;
-        }
         reports->asked = now;
         reports->reason = strdup(reason);
         if (!reports->reason ||

@@ -87,7 +87,7 @@ typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
         char *reason;       /* a sentence: why the call was refused. The query asks for the credentials of its sender */
         uint64_t asked;     /* time of the last query: CLOCK_MONOTONIC, in microseconds */
-        unsigned unlogged;  /* refusals that were not logged, since the last message in the log */
+        unsigned unlogged;  /* refusals since the last message in the log, also the one that the query is about */
 } Reports;
 
 /* Logs that the call was refused, or counts the refusal. reason: a sentence. Does nothing for a peer without a bus, or

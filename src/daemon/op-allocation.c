@@ -152,8 +152,10 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
                 log_full(LOG_ERR, r, (&(LogFields) { .id = MESSAGE_LEDGER_WRITE, .allocation = a->name }),
                          "Failed to remove '%s' from the ledger on disk: %m", a->name);
                 ledger_set_state(m->host.ledger, a, ALLOCATION_FAILED);
-                (void) string_replace(&a->reason, "The devices are returned, but the file could not be removed from "
-                                                  "the ledger. Release it again.");
+                a->hold = 0;
+                a->lease_end = 0;
+                (void) string_replace(&a->reason, "It has ended, but its file could not be removed from the ledger. "
+                                                  "Release it again.");
                 note_allocation(m, a);
                 return;
         }

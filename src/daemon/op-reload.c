@@ -141,11 +141,11 @@ Verdict manager_reload(Manager *m, Refusal *ret) {
         _cleanup_refusal_ Refusal why = { 0 };
         Verdict v;
 
-        /* Before the announcement, systemd was not told yet that the daemon is ready. */
-        if (m->announced)
+        /* Before tell_ready(), READY=1 would also end systemd's wait for the start. */
+        if (m->ready)
                 notify_reloading();
         v = reload(m, &why);
-        if (m->announced)
+        if (m->ready)
                 (void) sd_notify(false, "READY=1");
         if (v == VERDICT_NONE)
                 return v;

@@ -88,7 +88,10 @@ static void end_failed(GuestClient *c) {
 static void complete(GuestClient *c) {
         c->answered = MIN(c->answered + 1, c->asked);
         c->delay = 1;
-        stop_timer(c);
+        if (c->answered < c->asked)
+                set_timer(c, ANSWER_TIMEOUT_SEC);
+        else
+                stop_timer(c);
         free(TAKE_PTR(c->unknown));
         c->dirty = true;
 }

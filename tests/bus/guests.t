@@ -128,6 +128,17 @@ ok(wait_until(sub { libvirt_process() != $hung && libvirt_process() && !describe
 runs();
 is(release($bus, 'guest'), 'done', 'and the domain has ended');
 
+# It answers the first of two requests, and hangs in the second.
+my $process = libvirt_process();
+kill 'STOP', $process;
+$bus->call('Rescan') for 1 .. 2;
+write_raw("features|maxphysaddr\nlist\ncomplete\nhang\n");
+kill 'CONT', $process;
+ok(wait_until(sub { !grep { $_ eq 'driver-model' } @{ describe($bus)->{libvirt}{features} } }), 'libvirt answers one request of two');
+write_guests();
+ok(wait_until(sub { describe($bus)->{libvirt}{reason} }), '... and the guests become unknown, as it does not answer the other');
+ok(wait_until(sub { !describe($bus)->{libvirt}{reason} }), '... until another process answers');
+
 # A libvirt that is lost says nothing of the end of a domain.
 is(allocate($bus, 'guest', gpu => 1, cpus => 2, memory => 2**30, 'release-with-domain' => 1), 'done', 'lost with its domain: a GPU');
 runs($gpu);

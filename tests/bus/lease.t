@@ -121,6 +121,23 @@ start_again($bus, 'a boot');
 cmp_ok(abs(left('vm') - LONG), '<', 60, 'a boot: it has its full length again');
 is_deeply($bus->call('Release', 'st', 'vm', generation_of('vm'))->{body}, ['/'], 'a boot: it is released');
 
+# ---- the file of a lease cannot be removed
+
+is(error_of(post_allocate('vm', gpu => 1, hold => LONG)), 'none', 'a file that stays: a lease');
+my $kept = ledger_file('vm');
+rename $kept, "$ENV{NODE_TMP}/kept" or die $!;
+mkdir $kept or die $!; # which unlink() does not remove
+is($bus->call('Release', 'st', 'vm', generation_of('vm'))->{error}, undef, 'a file that stays: a release');
+is(state_of('vm'), 'failed', 'a file that stays: it has failed');
+is(device($bus, $gpu)->{state}, 'allocated', 'a file that stays: its device is not reserved any more');
+is(allocation($bus, 'vm')->{lease_end}, undef, 'a file that stays: it has no end');
+like(allocation($bus, 'vm')->{reason}, names('file', 'ledger', 'Release'), 'a file that stays: it says why, and what to do');
+unlike(allocation($bus, 'vm')->{reason}, qr/returned/, 'a file that stays: the device was never taken');
+rmdir $kept or die $!;
+rename "$ENV{NODE_TMP}/kept", $kept or die $!;
+is(release($bus, 'vm'), 'done', 'a file that stays: it is released again');
+same_tree($before, 'a file that stays: the node is as before');
+
 # ---- two schedulers that reserve, die and come back
 
 srand($ENV{LEASE_SEED} //= time);

@@ -14,6 +14,7 @@ use POSIX qw(mkfifo);
 use Test::More;
 
 use Node;
+use SystemBus;
 
 node('paper-testbed', configure => 1);
 
@@ -360,5 +361,33 @@ is($told[1], 'READY=1', 'and that it ended');
 spew($file, $refused{'a PF and its own VF'}[0]);
 $bus->call('Reload');
 is_deeply([map { s/=.*//sr } notified()], [qw(RELOADING READY)], 'so it is when it is refused');
+$notify->close;
+
+# ---- a reload at the end of the start, while the daemon waits for its name on the bus
+
+SKIP: {
+        skip 'no /run of its own', 6 if $ENV{NODE_EVENTS} ne 'yes';
+        my $private = "$ENV{RUNTIME_DIRECTORY}/private";
+        daemon('stop');
+        unlink $private;
+        spew($file, "${gpus}Bind=start\n");
+        fault('reset', 'hang 1');
+        my $starter = fork // die "fork: $!";
+        if (!$starter) { POSIX::_exit(daemon('start') ? 1 : 0) }
+        ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a daemon binds a device at its start');
+        signal_bus('STOP');
+        fault('release', 'reset');
+        ok(wait_until(sub { -S $private }), 'it serves its private socket, while the bus does not answer');
+        # Its start waits at the socket that is renamed here.
+        rename "$ENV{NODE_TMP}/notify", "$ENV{NODE_TMP}/notify.start" or die $!;
+        $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify") or die $!;
+        ok($ways{SIGHUP}->(), 'it is told to reload, and does');
+        is_deeply([notified()], [], 'the service manager is not told that it is ready');
+        rename "$ENV{NODE_TMP}/notify.start", "$ENV{NODE_TMP}/notify" or die $!;
+        signal_bus('CONT');
+        waitpid $starter, 0;
+        is($?, 0, 'but when it has its name');
+        ok(!Bus->new->ping->{error}, 'and it answers on the bus');
+}
 
 done_testing();

@@ -11,6 +11,7 @@ use Test::More;
 
 use Node;
 use Nobody;
+use SystemBus;
 
 need_nobody();
 node('paper-testbed', root => 1);
@@ -49,5 +50,33 @@ is_deeply([reported()], [[$uid, $pid]], 'the same uid is not reported again with
 
 is($bus->call(@release)->{error}, 'org.passthroughd1.Error.NoSuchAllocation', 'a call of root');
 is_deeply([reported()], [[$uid, $pid]], '... is not reported');
+
+# ---- the bus is lost while it is asked who calls, and while polkit is asked about further calls, which are refused then
+
+use constant {
+        WAIT_FOR_POLKIT => 32,                    # as src/bus/quota.c has it
+        THE_BUS         => 'org.freedesktop.DBus',
+};
+
+sub client { local $) = groups_of('nobody'); local $> = $uid; return Bus->new }
+my $client = client();
+is($client->call('ListDevices')->{error}, undef, 'a client that the daemon knows');
+kill 'STOP', pid();
+$client->post(Bus::NAME, Bus::PATH, Bus::MANAGER, @release) for 0 .. WAIT_FOR_POLKIT;
+$client->ask(THE_BUS, '/org/freedesktop/DBus', THE_BUS, 'GetId') for 1 .. 2;
+signal_bus('STOP');
+kill 'CONT', pid();
+later();
+ok(end_bus() && start_bus(), 'one call too many is refused, and the bus is another one before it tells whose call it is');
+ok(wait_for_name(), 'the daemon takes its name there');
+my $logged = grep { / uid \d+, process / } split /\n/, log_since($offset);
+later();
+$client = client();
+is($client->call(@release)->{error}, 'org.freedesktop.DBus.Error.AccessDenied', 'one more call');
+ok(wait_until(sub { grep({ / uid \d+, process / } split /\n/, log_since($offset)) > $logged }), '... is reported');
+my $told = log_since($offset);
+my $sum = 0;
+$sum += 1 + (/ (\d+) earlier refusals / ? $1 : 0) for grep { / uid \d+, process / } split /\n/, $told;
+is($sum, 50 + 1 + (WAIT_FOR_POLKIT + 1) + 1, 'each refusal is reported or counted');
 
 done_testing();
