@@ -235,49 +235,21 @@ int manager_follow_orphans(Manager *m) {
         return r < 0 ? log_error_errno(r, "Failed to watch the processes of an earlier daemon: %m") : 0;
 }
 
-/* Blocks all devices of the job until the next start of the daemon, because it is unknown on which of them a process of
- * the job may still work. */
-static void block_all(Manager *m, const Job *job, int error) {
-        _cleanup_free_ PciAddress *devices = NULL;
-        size_t n = 0;
-
-        log_warning_errno(error, "Failed to read the lock of job %u, so its devices are blocked until a restart: %m",
-                          job->id);
-        (void) step_list_devices(job->steps, &devices, &n);
-        for (size_t i = 0; i < n; i++) {
-                _cleanup_free_ char *message = NULL;
-
-                if (string_replace(&message,
-                                   "%s is stuck: the kernel may not have returned from the job '%s %s', whose lock "
-                                   "cannot be read. Restart the daemon to read it again.",
-                                   PCI_ADDRESS_STR(devices[i]), job->kind->verb, job->subject) < 0)
-                        continue;
-                manager_set_stuck(m, devices[i], message);
-        }
-}
-
 bool manager_adopt_orphan(Manager *m, const Job *job) {
         Orphans *o = &m->jobs.orphans;
         JobLock lock;
-        int r;
+        int r = o->dir_fd < 0 ? o->dir_fd : job_lock_find(o->dir_fd, job->id, &lock);
 
-        if (o->dir_fd < 0)
-                return false;
-        r = job_lock_find(o->dir_fd, job->id, &lock);
         for (int i = 0; r > 0 && i < DEATH_TRIES; i++) {
                 (void) nanosleep(&(struct timespec) { .tv_nsec = DEATH_PAUSE }, NULL);
                 job_lock_done(&lock);
                 r = job_lock_find(o->dir_fd, job->id, &lock);
         }
-        if (r == 0)
+        if (r <= 0)
                 return false;
-        if (r > 0 && ARRAY_RESERVE(o->locks, o->n) < 0) {
+        if (ARRAY_RESERVE(o->locks, o->n) < 0) {
                 job_lock_done(&lock);
-                r = -ENOMEM;
-        }
-        if (r < 0) {
-                block_all(m, job, r);
-                return true;
+                return false;
         }
         o->locks[o->n++] = lock;
         orphans_block_devices(m, &lock);

@@ -102,8 +102,8 @@ void orphans_unlock_job(const Orphans *o, const Job *job);
  * next round of settle.h. Returns 0 or a negative errno. */
 int manager_follow_orphans(Manager *m);
 /* Handles the death of a job's child. If a process of the child still runs, blocked in the kernel, makes it an orphan,
- * which blocks its devices until it exits. If the lock cannot be read, blocks all devices of the job. Returns true if
- * the lock must stay for a later daemon; false when no process runs, or there is no directory of locks. */
+ * which blocks its devices until it exits. Returns true if it did; false when no process runs, the lock cannot be read,
+ * or memory has run out. */
 bool manager_adopt_orphan(Manager *m, const Job *job);
 
 /* jobs-services.c */

@@ -222,32 +222,19 @@ home('attach');
 
 # ---- the child of the job is killed alone, while the kernel has one of its processes
 
-for my $readable (1, 0) {
-        my $what = $readable ? 'a dead child' : 'a dead child, and a lock that cannot be read';
-        fault('reset', "unkillable unbind\@$gpus[3]");
-        my $asked = $bus->call('Allocate', "s$signature", 'guest', $entries);
-        ok(wait_until(sub { grep { /PENDING/ } write_log() }), "$what: a write hangs");
-        my ($lock) = glob "$ENV{STATE_DIRECTORY}/jobs/*";
-        my $size = -s $lock;
-        truncate $lock, 1 << 30 if !$readable;
-        kill 'KILL', daemon_children('passthroughd-jo');
-        is($bus->result($asked->{body}[1]), 'failed', "$what: the job fails");
-        is(device($bus, $gpus[3])->{state}, 'stuck', "$what: the GPU is stuck");
-        ok(!plan_ok($bus, gpu => 8), "$what: nobody gets it");
-        if (!$readable) {
-                ok(!plan_ok($bus, gpu => 1), "$what: nor any other of the job");
-                ok(-e $lock, "$what: the lock stays") and truncate $lock, $size;
-                restart();
-                $bus = Bus->new->listen;
-                is(device($bus, $gpus[3])->{state}, 'stuck', "$what: the next daemon finds it");
-        }
-        ok(!grep({ device($bus, $gpus[$_])->{state} eq 'stuck' } 0 .. 2, 4 .. 7), "$what: the others are not stuck");
-        fault('release', 'reset');
-        ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), "$what: until the kernel returns");
-        ok(wait_until(sub { (release($bus, 'guest'))[0] eq 'done' }), "$what: the allocation is released");
-        clear_quarantine($bus);
-        home($what);
-}
+fault('reset', "unkillable unbind\@$gpus[3]");
+my $asked = $bus->call('Allocate', "s$signature", 'guest', $entries);
+ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a dead child: a write hangs');
+kill 'KILL', daemon_children('passthroughd-jo');
+is($bus->result($asked->{body}[1]), 'failed', 'a dead child: the job fails');
+is(device($bus, $gpus[3])->{state}, 'stuck', 'a dead child: the GPU is stuck');
+ok(!grep({ device($bus, $gpus[$_])->{state} eq 'stuck' } 0 .. 2, 4 .. 7), 'a dead child: the others are not');
+ok(!plan_ok($bus, gpu => 8), 'a dead child: nobody gets it');
+fault('release', 'reset');
+ok(wait_until(sub { device($bus, $gpus[3])->{state} ne 'stuck' }), 'a dead child: until the kernel returns');
+is(release($bus, 'guest'), 'done', 'a dead child: the allocation is released');
+clear_quarantine($bus);
+home('a dead child');
 
 # ---- at start, a PF hangs before it makes its VFs
 
