@@ -11,6 +11,9 @@
 
 #define SECOND UINT64_C(1000000)
 
+/* A daemon on a busy node may need more than a second for a reply. */
+#define REPLY_SEC 5U
+
 /* The pause between attempts while no bus can be reached. */
 #define PAUSE_MSEC 200
 
@@ -85,7 +88,7 @@ static int open_attempt(const Settings *settings, Attempt *a) {
 
         if (r < 0)
                 return r;
-        r = sd_bus_set_method_call_timeout(a->bus, MAX(settings->wait, 1U) * SECOND);
+        r = sd_bus_set_method_call_timeout(a->bus, MAX(settings->wait, REPLY_SEC) * SECOND);
         for (size_t i = 0; r >= 0 && i < ELEMENTSOF(matches); i++)
                 r = sd_bus_add_match(a->bus, NULL, matches[i], on_signal, a);
         return r;

@@ -135,8 +135,9 @@ $bus->call('Rescan') for 1 .. 2;
 write_raw("features|maxphysaddr\nlist\ncomplete\nhang\n");
 kill 'CONT', $process;
 ok(wait_until(sub { !grep { $_ eq 'driver-model' } @{ describe($bus)->{libvirt}{features} } }), 'libvirt answers one request of two');
-write_guests();
+write_raw("die\n");
 ok(wait_until(sub { describe($bus)->{libvirt}{reason} }), '... and the guests become unknown, as it does not answer the other');
+write_guests();
 ok(wait_until(sub { !describe($bus)->{libvirt}{reason} }), '... until another process answers');
 
 # A libvirt that is lost says nothing of the end of a domain.

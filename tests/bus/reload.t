@@ -377,10 +377,11 @@ SKIP: {
         ok(wait_until(sub { grep { /PENDING/ } write_log() }), 'a daemon binds a device at its start');
         signal_bus('STOP');
         fault('release', 'reset');
+        $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify.reload") or die $!;
         ok(wait_until(sub { -S $private }), 'it serves its private socket, while the bus does not answer');
         # Its start waits at the socket that is renamed here.
         rename "$ENV{NODE_TMP}/notify", "$ENV{NODE_TMP}/notify.start" or die $!;
-        $notify = IO::Socket::UNIX->new(Type => SOCK_DGRAM, Local => "$ENV{NODE_TMP}/notify") or die $!;
+        rename "$ENV{NODE_TMP}/notify.reload", "$ENV{NODE_TMP}/notify" or die $!;
         ok($ways{SIGHUP}->(), 'it is told to reload, and does');
         is_deeply([notified()], [], 'the service manager is not told that it is ready');
         rename "$ENV{NODE_TMP}/notify.start", "$ENV{NODE_TMP}/notify" or die $!;
