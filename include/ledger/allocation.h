@@ -173,8 +173,8 @@ typedef struct Allocation {
  quarantine: a guest of Nova has used the device */
         bool forced;              /* the request had force=true, so a display of the console may be allocated */
         uint64_t generation;     /* the node's counter of allocations when this one was made: unique, unlike the name */
-        AllocationState state;   /* as on disk, so never in-use. While ledger_find() finds it, only ledger_set_state()
-                                    changes it */
+        AllocationState state;   /* the state on disk, so never ALLOCATION_IN_USE. If ledger_find() returns the
+                                    allocation, only ledger_set_state() may change it */
         AllocationStatus status; /* what is not on disk */
         char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
                          NULL */

@@ -230,7 +230,8 @@ static void name_node(const Args *args, char name[static TITLE_MAX]) {
                 (void) snprintf(name, TITLE_MAX, "Topology");
 }
 
-/* Returns the width of all sections together: of one NUMA node if it is the only section, else of two columns. */
+/* Returns the width of the sections: that of one NUMA node if the host has no second node and no other section, else
+ * that of two columns. */
 static int sections_width(Drawing *d) {
         int64_t section = INT64_MIN;
 

@@ -279,8 +279,8 @@ static void on_returned(Job *job, const Step *step, const Report *report) {
                 }
 }
 
-/* Returns true for reports that still matter after the result of the job. No step begins then, and the child gets no
- * answer. */
+/* Returns true for a report that still matters when the job has its result. All other reports are dropped then: no step
+ * is noted as begun, and REPORT_ALL_FOUND gets no answer, so the child writes nothing. */
 static bool counts_after_result(const Report *report) {
         return report->kind == REPORT_FAILED || report->kind == REPORT_UNDO_FAILED ||
                report->kind == REPORT_DEVICE_FAILED || report->kind == REPORT_GIVEN_UP ||

@@ -139,7 +139,8 @@ static bool find_unknown_guests(Manager *m, const Search *s) {
         return found;
 }
 
-/* Reads the CPUs, the memory and the guests again, and then calls plan_on_fresh_devices(). */
+/* If the request has CPUs, first reads the free CPUs and memory again and marks the allocations whose guest runs; and
+ * if no plan fits then, looks for guests that libvirt does not know, and plans again if it has found one. */
 static Verdict plan_on_fresh_facts(Manager *m, const Search *s, Plan **ret, Refusal *ret_refusal) {
         Verdict v;
 

@@ -95,7 +95,8 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         if (v == VERDICT_NONE && state == ALLOCATION_READY)
                 v = manager_check_drivers(&m->host, a, &refusal);
         if (v == VERDICT_NONE && state == ALLOCATION_READY) {
-                /* A boot ends all guests. libvirt may not run yet to report that. */
+                /* After a reboot the devices are not bound, and no guest runs. libvirt may not have started yet, and
+                 * then cannot report the end of the guest. */
                 if (!allocation_is_bound(a, m->host.inventory))
                         allocation_forget_guest(a);
                 log_full(repeated ? LOG_DEBUG : LOG_NOTICE, 0, (&(LogFields) { .allocation = a->name }),

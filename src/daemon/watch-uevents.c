@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Follows changes of the node by the events of udev. An event only names a device, which is then read again. Events are
- * collected until there is a pause, so that many events in a row cost one read. */
+/* Follows changes of the node by the events of udev. An event only tells what to read again: a device, the
+ * drivers, or the CPUs and memory. Events are collected until there is a pause, so that many events in a row cost one
+ * read. */
 
 #include <assert.h>
 #include <errno.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions that read libvirt's documents, for the files domain-*.c. */
+/* Functions that read libvirt's documents, for domain-facts.c, domain-places.c and guestport.c. */
 
 #include "guest/guestpci.h"
 #include "guest/xmlnode.h"

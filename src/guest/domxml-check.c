@@ -264,8 +264,9 @@ Verdict domain_check_devices(Domain *d, Refusal *ret) {
                 d->room.seekers++;
         }
         /*
-         * The bus numbers of pcie.0: each device may need a port. Each index below first_index needs a bus, because
-         * libvirt adds the missing controllers. An expander without busNr needs two.
+         * Count the bus numbers that the rest of the domain may need at pcie.0. Each device may need a root port. Each
+         * index of a controller below first_index needs a bus, because libvirt adds the controllers that the template
+         * lacks. Each controller without index needs a bus, and each expander without busNr needs two more.
          */
         others += d->room.first_index - 1 + c.unnumbered + 2 * c.unplaced + OTHERS_SPARE;
         d->room.others = MAX(d->room.others, others);

@@ -31,7 +31,8 @@ DEFINE_CLEANUP(FabricManager *, fabric_manager_close)
  *   -EPROTO: the library has other versions of the structures
  *   -EOPNOTSUPP: the mode of Fabric Manager does not support this
  *   -ENOTCONN: there is no connection to Fabric Manager
- *   -EREMOTEIO: another error of the library
+ *   -ETIMEDOUT: Fabric Manager did not answer in time
+ *   -EREMOTEIO, -EINVAL, -EUNATCH: another error of the library
  */
 int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active);
 

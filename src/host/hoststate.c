@@ -82,7 +82,7 @@ int host_state_take_inventory(HostState *s, const Sysfs *fs, Inventory *inv, Inv
 
 void host_state_take_config(HostState *s, Config *config, Policy *policy) {
         assert(policy->config == config && policy->inventory == s->inventory);
-        /* Out of memory: forget all withdrawn devices, so clients are not told of them. */
+        /* Out of memory: clear the list, because it is out of date. Clients then see no withdrawn devices. */
         if (withdrawn_update(&s->withdrawn, s->policy, policy) < 0)
                 withdrawn_done(&s->withdrawn);
         take_policy(s, policy);

@@ -21,7 +21,7 @@ typedef struct Scan {
         size_t n_busy;
         const Inventory *old; /* the last inventory; NULL: there is none */
         bool update;          /* read only the devices in reread, and copy the others from old */
-        bool locked;          /* read driver_override and the vGPU of no device, but copy them from old */
+        bool locked;          /* do not read driver_override and vGPUs, but copy them from old, if old has the device */
         PciAddress *reread;   /* with update: the devices to read, ascending */
         size_t n_reread;
         char *const *paths; /* read only devices on these paths and functions of their slots; NULL: all devices */

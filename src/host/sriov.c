@@ -55,7 +55,8 @@ static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *
         return 0;
 }
 
-/* Waits until the PF has this number of links: its driver may go on after the write. sysfs does not notify, so poll. */
+/* Waits until the PF has `count` links virtfnN: a PF driver may still add or remove VFs when the write to sriov_numvfs
+ * has returned. sysfs does not notify of new links, so poll. */
 static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         const struct timespec interval = { .tv_nsec = LINKS_INTERVAL_USEC * 1000 };
         uint64_t end = clock_usec(CLOCK_MONOTONIC) + LINKS_WAIT_USEC;

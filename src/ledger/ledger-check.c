@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Checks an allocation against the ledger before a claim. ledger.c makes the claim. */
+/* Claims an allocation: checks it against the ledger, and enters it with ledger_enter() (ledger.c). Also computes which
+ * memory, CPUs, slots and vGPUs are free. */
 
 #include "ledger/ledger.h"
 

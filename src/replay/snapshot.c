@@ -301,8 +301,8 @@ static void trim_value(char *value) {
         trim_end(value);
 }
 
-/* If the line sets a private key, even in a comment, writes the line with a replaced value and returns true. The new
- * value is valid if the old one is, and invalid if not. */
+/* If the line sets one of private_keys, even in a comment, and identities are not kept, writes the line with a replaced
+ * value and returns true. A valid value is replaced by a valid one, an invalid value by an invalid one. */
 static bool write_private(const Identities *i, char *line, FILE *f) {
         char *start = line + strspn(line, " \t"), *key = line + strspn(line, " \t#;");
         size_t n = strcspn(key, "=: \t"), length, k = 0;

@@ -24,8 +24,8 @@ int wire_connect(const char *path, uint64_t usec) {
 
         if (fd < 0)
                 return -errno;
-        /* A call on a socket with a timeout also fails with EINTR, when the process continues after a freezer or a
-         * signal has stopped it. */
+        /* A socket call with a timeout fails with EINTR when the process continues after SIGSTOP or a freezer, even
+         * without a signal handler (signal(7)). So each call on this socket is repeated after EINTR. */
         if (setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof(time)) < 0 ||
             setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) < 0)
                 return -errno;
