@@ -399,6 +399,8 @@ library('modules', map { "0000$gpu{$_} $_" } 1 .. 8);
 library('lost', "0000$gpu{1}");
 ask('rescan');
 partitions_follow('NVML', sub { library('lost'); ask('rescan') });
+# A question of that rescan would find the loss before the event is handled, which then asks later.
+ok(wait_until(sub { !daemon_children('passthroughd-nv') }), 'NVML: nobody is asking');
 library('lost', "0000$gpu{2}");
 if ($ENV{NODE_EVENTS} eq 'yes') { fault("event change $gpu{2}") }
 else                            { ask('rescan') }
