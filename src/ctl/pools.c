@@ -126,14 +126,12 @@ static int print_tables(const Args *args, json_object *node) {
 
 static int print_pools_json(const Args *args, json_object *node) {
         static const char *const keys[] = { "pools", "nodes" };
-        json_object *o = json_object_new_object();
+        _cleanup_json_ json_object *o = json_object_new_object();
 
-        for (size_t i = 0; o && i < ELEMENTSOF(keys); i++)
-                if (json_object_object_add(o, keys[i], json_object_get(member(node, keys[i]))) < 0) {
-                        json_object_put(o);
+        for (size_t i = 0; i < ELEMENTSOF(keys); i++)
+                if (!o || json_object_object_add(o, keys[i], json_object_get(member(node, keys[i]))) < 0)
                         return report_errno(args, -ENOMEM, "Cannot print");
-                }
-        return o ? document_print(args, o) : report_errno(args, -ENOMEM, "Cannot print");
+        return document_print(args, TAKE_PTR(o));
 }
 
 int verb_pools(const Args *args) {
