@@ -59,8 +59,8 @@ void manager_read_serial(Manager *m, PciDevice *dev);
 
 /* facts-modules.c */
 /* The NVLink module ids and confidential modes, by the serial numbers of GPUs; they were read while NVIDIA's driver had
- * the GPUs. manager_load_modules() reads them from disk. manager_apply_modules() sets them in the inventory: it copies
- * those of old, the inventory before this one, and takes those that are then unknown from the values read from disk or
+ * the GPUs. manager_load_modules() reads them from disk. manager_apply_modules() sets them in the inventory. It copies
+ * the values that `old`, the previous inventory, has. For the other GPUs it sets the values that were read from disk or
  * learned since. old: NULL at first, and after a reload. */
 void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);

@@ -121,10 +121,7 @@ static int on_reload(sd_event_source *source, const struct signalfd_siginfo *inf
         return a->delay > 0 ? 0 : sd_event_source_set_enabled(a->change, SD_EVENT_ONESHOT);
 }
 
-/*
- * Handles a signal of the daemon by a comparison, whatever has changed. After a failure the timer starts the next
- * comparison.
- */
+/* Starts a comparison after each signal of the daemon. After a failed comparison the timer starts the next one. */
 static int on_signal(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) {
         Agent *a = userdata;
 
