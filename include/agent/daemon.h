@@ -11,7 +11,7 @@
  * SIGHUP. As all functions below, returns 0 or more, or a negative errno, and logs a failure only if the comment says
  * so. */
 int agent_loop_new(sd_bus *bus, sd_event_signal_handler_t on_reload, void *userdata, sd_event **ret);
-/* Blocks the signal, so that only the loop handles it: with on_signal(), or with NULL by ending the loop. */
+/* Blocks the signal, so that only the loop handles it: the loop calls on_signal(), or ends if on_signal is NULL. */
 int agent_add_signal(sd_event *event, int number, sd_event_signal_handler_t on_signal, void *userdata);
 /* Adds a source to the loop. Each time the caller enables the source with SD_EVENT_ONESHOT, the loop calls run() once,
  * after all other pending sources. */
@@ -25,15 +25,15 @@ int agent_set_timer(sd_event_source *timer, uint64_t usec);
 int agent_loop_run(sd_event *event);
 
 /* Watches the bus: calls on_change() when anything on the node has changed, and on_owner() when passthroughd starts or
- * ends. After such an end, guests may have used devices of which the agent was not told. */
+ * ends. While passthroughd does not run, guests may use devices without a signal to the agent. */
 int daemon_watch(sd_bus *bus, sd_bus_message_handler_t on_change, sd_bus_message_handler_t on_owner, void *userdata);
 
 /* Creates a call of a method of the manager object. The caller appends arguments and unreferences *ret. */
 int daemon_new_call(sd_bus *bus, const char *member, sd_bus_message **ret);
 
-/* Read the reply of the method Describe: the node as JSON (org.passthroughd1(5)). daemon_describe() waits for the
- * reply. daemon_ask() has the loop call on_reply(), which passes the reply to daemon_read(). Return 0 or a negative
- * errno, logged; -ESRCH: passthroughd does not run. */
+/* Read the reply of the method Describe: the node as JSON (org.passthroughd1(5)), which the caller owns.
+ * daemon_describe() waits for the reply. daemon_ask() has the loop call on_reply(), which passes the reply to
+ * daemon_read(). Return 0 or a negative errno, logged. -ESRCH, not from daemon_ask(): passthroughd does not run. */
 int daemon_describe(sd_bus *bus, json_object **ret);
 int daemon_ask(sd_bus *bus, sd_bus_slot **ret_slot, sd_bus_message_handler_t on_reply, void *userdata);
 int daemon_read(sd_bus_message *reply, json_object **ret);

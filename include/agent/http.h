@@ -9,8 +9,8 @@
  * and TLS, and done() is called from the loop. A connection stays open for further requests, for at most HTTP_AGE_SEC;
  * the certificate files are read for each new connection, so that renewed certificates are used.
  *
- * Redirections are not followed. A reply must have less than 16 MiB. Requests are not repeated; retry_usec() helps
- * callers to repeat them.
+ * Redirections are not followed. A reply is refused if it has more than 16 MiB, or so many JSON values that they would
+ * take far more memory. Requests are not repeated; retry_usec() helps callers to repeat them.
  */
 
 #include <json-c/json.h>
@@ -39,10 +39,11 @@ typedef struct HttpRequest {
 } HttpRequest;
 
 typedef struct HttpReply {
-        int status;            /* HTTP status; or a negative errno, logged, if there was no reply or it is too long */
+        int status;            /* HTTP status; or a negative errno, logged: -EHOSTUNREACH (no reply, or it is too long),
+                                  -ENOMEM or -EOPNOTSUPP */
         json_object *document; /* NULL: the body is empty or is no JSON object */
-        bool has_body;
-        char *header; /* value of HttpRequest.reply_header; NULL: the reply has none */
+        bool has_body;         /* the body is not empty */
+        char *header;          /* value of HttpRequest.reply_header; NULL: the reply has none */
 } HttpReply;
 void http_reply_done(HttpReply *r);
 
@@ -79,7 +80,7 @@ unsigned http_requests(const Http *h);
 /* Random times between tries. With fixed times, all agents that lost the connection when a server restarted would
  * reconnect at the same moment. */
 
-/* Returns a random time below max. */
+/* Returns a random time below max, which is not 0; 0 when no random number is available. */
 uint64_t random_usec(uint64_t max);
 /* Returns the time to wait before the next try: *delay times a random number from 0.5 to 1.5. *delay doubles with each
  * call, from 1 s to 60 s. Set *delay to 0 before the first try. */

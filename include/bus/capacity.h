@@ -16,17 +16,17 @@
  * They include slots that allocations keep although the endpoint now has fewer. */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
-        DEVICE_COUNT_AVAILABLE, /* DEVICE_STATE_AVAILABLE */
-        DEVICE_COUNT_ALLOCATED, /* DEVICE_STATE_ALLOCATED */
-        DEVICE_COUNT_RESERVED,  /* DEVICE_STATE_RESERVED */
-        DEVICE_COUNT_OUT_OF_SERVICE,
+        DEVICE_COUNT_AVAILABLE,      /* DEVICE_STATE_AVAILABLE */
+        DEVICE_COUNT_ALLOCATED,      /* DEVICE_STATE_ALLOCATED */
+        DEVICE_COUNT_RESERVED,       /* DEVICE_STATE_RESERVED */
+        DEVICE_COUNT_OUT_OF_SERVICE, /* any other DeviceState */
         _DEVICE_COUNT_MAX,
 } DeviceCount;
 typedef struct DeviceCounts {
         uint32_t n[_DEVICE_COUNT_MAX];
 } DeviceCounts;
 
-/* A property that every device of a pool has. */
+/* A property that every present device of a pool has. */
 typedef enum PoolTrait {
         POOL_TRAIT_GPU,         /* the device is a GPU */
         POOL_TRAIT_ACCELERATOR, /* the device is an accelerator other than a GPU */
@@ -54,7 +54,7 @@ typedef struct PoolCapacity {
         size_t n_nodes;
         PoolModel models[CAPACITY_MODELS_MAX]; /* in the order of their first devices */
         size_t n_models;
-        unsigned traits; /* 1 << PoolTrait; none for a pool without devices */
+        unsigned traits; /* a bit (1 << PoolTrait) for each trait; 0 for a pool without present devices */
 } PoolCapacity;
 
 typedef struct NodeCapacity {
@@ -78,11 +78,11 @@ typedef struct Capacity {
 Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
 Capacity *capacity_free(Capacity *c);
 DEFINE_CLEANUP(Capacity *, capacity_free)
-/* Return the numbers of the pool and of the NUMA node. NULL when c is NULL or has no such pool or node. */
+/* Return the numbers of the pool or service, and of the NUMA node. NULL when c is NULL or has no such pool or node. */
 const PoolCapacity *capacity_find_pool(const Capacity *c, const char *name);
 const NodeCapacity *capacity_find_node(const Capacity *c, int id);
 
-/* The properties of the D-Bus objects that can change. */
+/* Properties that can change during the lifetime of a pool object or of a node object. */
 typedef enum PoolProperty {
         POOL_PROPERTY_TOTAL, /* the first properties are in the order of DeviceCount */
         POOL_PROPERTY_AVAILABLE,

@@ -73,14 +73,14 @@ typedef struct ChangeHandler {
         void (*changed)(PciAddress address, unsigned properties, void *userdata);
 } ChangeHandler;
 
-/* Calls the handler for each device whose snapshots differ, in ascending order of addresses. Where the identity at an
- * address differs, calls removed() and then added(). */
+/* Calls the handler for each device that only one list has, or whose snapshots differ, in ascending order of addresses.
+ * Where the identity at an address differs, calls removed() and then added(). */
 void device_snapshot_lists_compare(const DeviceSnapshotList *before, const DeviceSnapshotList *now,
                                    const ChangeHandler *handler, void *userdata);
 
 /* Appends to *array the addresses of the devices whose state can depend on the device at the address: the device
  * itself, the members of its IOMMU group, its PF and its VFs; for a VF that offers vGPU types, also the other VFs of
- * its GPU. If the inventory lacks the device, appends only the address and, unless it is NULL, *physfn, the address of
- * its PF. May append an address twice. Returns 0 or -ENOMEM. */
+ * its GPU. If the inventory lacks the device, appends only the address and, unless physfn is NULL, *physfn, the address
+ * of its PF. May append an address twice. Returns 0 or -ENOMEM. */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

@@ -66,7 +66,7 @@
 #define REQUEST_KEY_HOLD                "hold"     /* u: seconds of the lease; at its end the allocation is removed */
 #define REQUEST_KEY_TAG                 "tag"      /* s: free text that is shown with the allocation */
 #define REQUEST_KEY_CONSUMER            "consumer" /* s: UUID of the claim in Placement or Kubernetes */
-#define REQUEST_KEY_TOKEN               "token"    /* s: a request with the same token gets the same allocation */
+#define REQUEST_KEY_TOKEN               "token"    /* s: a repeated call with the same token gets the same allocation */
 #define REQUEST_KEY_FABRIC              "fabric"   /* s: partition, off */
 #define REQUEST_KEY_FORCE               "force"    /* b: allow the boot VGA and the console's card */
 #define REQUEST_KEY_REPEAT              "repeat"   /* b: only for Plan: count how often the request fits */
@@ -78,7 +78,7 @@
 #define OPTION_KEY_TEMPLATE         "template"               /* s: a domain document */
 #define OPTION_KEY_QEMU_COMMANDLINE "allow-qemu-commandline" /* b: accept elements of QEMU's namespace */
 /* The following keys are only for GetDomainXML. */
-#define OPTION_KEY_DEVICE           "device"         /* s: a slot; the reply is then only its <hostdev> */
+#define OPTION_KEY_DEVICE           "device"         /* s: a slot; the reply is then only the <hostdev> of this slot */
 #define OPTION_KEY_GUEST_INFO       "guest-info"     /* b: tell the guest about its devices; default: true */
 #define OPTION_KEY_HOST_ADDRESSES   "host-addresses" /* b: tell the guest the host addresses of its devices too */
 #define OPTION_KEY_FORMAT           "format"         /* s: a DOCUMENT_FORMAT; default: xml */

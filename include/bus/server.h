@@ -18,13 +18,14 @@ typedef struct JobView {
         const char *step;    /* description of the step that began last; "" before the first step */
         const char *message; /* a sentence: why the job failed, or other information; "" if there is none */
         unsigned steps_done, steps_total;
-        uint64_t deadline; /* when the daemon gives the job up: CLOCK_REALTIME, microseconds; 0 before the job begins */
+        uint64_t deadline; /* when all steps will be done or given up: CLOCK_REALTIME, microseconds; 0 before the job
+                              begins. An undo after that can take as long again */
 } JobView;
 
 /* What a job does with one of its devices. */
 typedef struct DeviceStep {
         PciAddress device;
-        char *text;
+        char *text; /* description of the step, perhaps after "undo: " or "stuck: " */
 } DeviceStep;
 void device_steps_free(DeviceStep *list, size_t n);
 
@@ -32,7 +33,7 @@ void device_steps_free(DeviceStep *list, size_t n);
 typedef struct JobTime {
         const char *verb, *result;
         uint32_t n;
-        uint64_t usec; /* total time of these jobs, from start to result */
+        uint64_t usec; /* total time of these jobs, from their creation to their result, waits included */
 } JobTime;
 #define JOB_TIMES_MAX 32U
 
@@ -64,8 +65,8 @@ typedef struct ServerCallbacks {
          * before the daemon is announced, or when out of memory. */
         Capacity *(*measure)(void *userdata);
         bool (*find_job)(void *userdata, uint32_t id, JobView *ret);
-        /* Lists what the job does with each of its devices, sorted by device. The server frees the list with
-         * device_steps_free(). Returns 0 or a negative errno. */
+        /* Lists what the job does now with its devices, sorted by device. Leaves out devices on which no step runs or
+         * is stuck. The server frees the list with device_steps_free(). Returns 0 or a negative errno. */
         int (*list_device_steps)(void *userdata, uint32_t job, DeviceStep **ret, size_t *ret_n);
         size_t (*list_jobs)(void *userdata, uint32_t *ret_ids, size_t max);
         /* Returns the JobTimes since the start of the daemon, at most JOB_TIMES_MAX. Borrowed. */
@@ -78,7 +79,8 @@ typedef struct ServerCallbacks {
 
 /* Creates the server, and connects it to the system bus in the background, again whenever the connection is lost.
  * server_announce() then opens the private socket and requests the bus name. The event loop exits with a failure if
- * another daemon owns the name before this daemon is ready. callbacks must outlive the server. */
+ * another daemon owns the name before this daemon is ready, or if the policy of the bus then denies the name. callbacks
+ * must outlive the server. */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 void server_announce(Server *s);
 /* Returns true while startup must wait for the bus: after server_new(), until the bus has told whether another daemon
@@ -95,8 +97,8 @@ DEFINE_CLEANUP(Server *, server_free)
  * of ask_guests() that is answered. */
 void server_guests_listed(Server *s, uint64_t answered);
 
-/* The functions below emit signals, and log failures. They emit nothing before server_announce(), and nothing on the
- * system bus while the daemon does not own its name. */
+/* The functions below emit signals, and log failures. On a server of server_new() they emit nothing before
+ * server_announce(), and nothing on the system bus while the daemon does not own its name. */
 void server_job_new(Server *s, uint32_t id);
 /* Signals the properties of the job that have changed since the last signal. */
 void server_job_changed(Server *s, uint32_t id);
@@ -109,7 +111,7 @@ void server_device_added(Server *s, PciAddress address);
 /* properties: bits of device_snapshot_differences(). */
 void server_device_changed(Server *s, PciAddress address, unsigned properties);
 void server_device_removed(Server *s, PciAddress address);
-/* Measures the capacity, emits signals for each pool and NUMA node whose numbers have changed and for changed problems
- * of the daemon, and then signals the epoch if it grew. Call it once in each turn of the event loop in which something
- * changed. */
+/* Measures the capacity. Emits signals for each pool and NUMA node that was added or removed or whose numbers have
+ * changed, for changed problems of the daemon, and at last for the epoch if it grew. Call it once in each turn of the
+ * event loop in which something changed. */
 void server_settle(Server *s);

@@ -172,7 +172,8 @@ typedef struct Pool {
         size_t n_stop_services;
         ConfidentialMode confidential_mode; /* ConfidentialMode=: required of the pool's GPUs and NVSwitches */
         ConfigPlace confidential_place;
-        bool fabric; /* Fabric=: the GPUs of a guest, from pools with Fabric=, form an NVLink partition */
+        bool fabric; /* Fabric=: the GPUs that a guest gets from pools with Fabric=yes form an NVLink partition, unless
+                        the request has fabric=off */
 } Pool;
 
 /* Returns true when the daemon asks NVIDIA's library about the GPUs of the pool. */
@@ -281,9 +282,9 @@ typedef struct Config {
         size_t n_modules;
         /*
          * NULL, or a sentence about a part of the configuration that may exclude devices but could not be read: a
-         * broken line of [Exclude], a broken KeepInterfaces= line, a Match= line outside any section, a broken or
-         * unknown section header that may mean [Exclude], or an unreadable file. While this is set, no device is
-         * offered and no VFs are created; the rest of the configuration applies.
+         * broken line of [Exclude], a broken KeepInterfaces= line, a Match= line outside any section or below a header
+         * that may be a misspelt [Exclude], another line that may be meant as this header, or an unreadable file. While
+         * this is set, no device is offered and no VFs are created; the rest of the configuration applies.
          */
         char *block_reason;
         char *unreadable; /* NULL, or a sentence about the first file that could not be read; block_reason is set too */

@@ -2,7 +2,7 @@
 #pragma once
 
 /* The policy: the configuration applied to the inventory. It tells which pool a device is in and whether the device may
- * be allocated at all. (Which allocation has a device is in the ledger.) The policy borrows the Config and the
+ * be allocated at all. (The ledger tells which allocation has a device.) The policy borrows the Config and the
  * Inventory, and is made again after each scan. */
 
 #include "config/config.h"
@@ -17,9 +17,10 @@ typedef struct Policy {
         char **problems;   /* "file:line: sentence"; for example, that a device matches two pools */
         size_t n_problems;
         size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
-        /* VERDICT_INVALID_REQUEST when a pool offers a PF, and one also offers a VF of the PF or has VirtualFunctions=
-         * for the PF; the message names both. The daemon refuses a new configuration with a conflict. When the conflict
-         * appears later, requests for the PF are refused because it has VFs: the hardware is never allocated twice. */
+        /* VERDICT_INVALID_REQUEST when a pool offers a PF, and this or another pool offers a VF of the PF or has
+         * VirtualFunctions= for the PF; the message names both pools. Otherwise VERDICT_NONE. The daemon refuses a new
+         * configuration with a conflict. When the conflict appears later, requests for the PF are refused because the
+         * PF has VFs: the hardware is never allocated twice. */
         Refusal conflict;
 } Policy;
 
@@ -59,7 +60,7 @@ bool policy_offers(const Policy *p, const PciDevice *dev);
 Verdict policy_check(const Policy *p, const PciDevice *dev, Refusal *ret);
 /* Returns the verdict that policy_check() returns, from the cache. */
 Verdict policy_verdict(const Policy *p, const PciDevice *dev);
-/* Returns the name of the kernel module that has this driver, a VFIO driver or pciback. */
+/* Returns the name of the kernel module of `driver`, which is a VFIO driver or pciback. */
 const char *policy_driver_module(const char *driver);
 /* Refuses with VERDICT_NO_VFIO_DRIVER: the VFIO driver for the device is not loaded. Returns that verdict. */
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);
@@ -67,8 +68,9 @@ Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refus
 /*
  * How an allocation of a device treats another member of the device's IOMMU group. Another function of the same card is
  * passed to the guest too when it is in a pool, when its driver is harmless (pci_device_driver_is_harmless()), or when
- * it is an auxiliary function of a GPU (audio, USB-C). Otherwise it blocks the group, because the host may be using it,
- * such as the second port of a NIC. A blocking member gives policy_check() VERDICT_GROUP_NOT_VIABLE.
+ * it is an auxiliary function of a GPU (audio, USB-C). Otherwise it blocks the group, because the host may be using it:
+ * it may be the second port of a NIC, for example. With a blocking member, policy_check() returns
+ * VERDICT_GROUP_NOT_VIABLE.
  */
 typedef enum GroupRole {
         GROUP_ROLE_LEAVE, /* not touched, its driver is harmless: a bridge, a part of the platform, an excluded device,
@@ -97,9 +99,9 @@ const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
 /* Returns true when a Match= line of the pool has pf= with the whole address of the PF. */
 bool policy_names_pf(const Pool *pool, const PciDevice *pf);
-/* Returns true when the PF is a port in a bond of mlx5 ports that share one RDMA device (RoCE LAG) as long as the PF
- * has no VFs. With VFs on any of its ports, each port has an RDMA device of its own; so returns false if another port
- * has VFs. */
+/* Returns true when the PF is a port of a bond whose mlx5 ports share one RDMA device (RoCE LAG), or would share one if
+ * the PF had no VFs. While any port of the bond has VFs, each port has an RDMA device of its own; so returns false if
+ * another port has VFs. */
 bool policy_pf_has_roce_lag(const Policy *p, const PciDevice *pf);
 /* As policy_check_vfs(), and also checks whether the PF can have as many VFs as the pool asks for. Returns
  * VERDICT_NOT_SUPPORTED if not, VERDICT_PF_ABSENT if the PF has no host driver. */

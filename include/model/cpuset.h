@@ -23,8 +23,8 @@ bool cpuset_equal(const CpuSet *a, const CpuSet *b);
 void cpuset_merge(CpuSet *set, const CpuSet *other);
 void cpuset_subtract(CpuSet *set, const CpuSet *other);
 
-/* Returns the smallest member that is at least `from`, or -1. To walk a set: for (int c = cpuset_next(s, 0); c >= 0; c
- * = cpuset_next(s, c + 1)) */
+/* Returns the smallest member that is at least `from`, or -1. To walk a set:
+ * for (int c = cpuset_next(s, 0); c >= 0; c = cpuset_next(s, c + 1)) */
 int cpuset_next(const CpuSet *set, unsigned from);
 
 /*

@@ -42,7 +42,8 @@ typedef struct HealthList {
 void health_list_done(HealthList *l);
 /* Returns the entry of the device with the same instance, valid until the list grows; NULL: none. l may be NULL. */
 Health *health_list_find(const HealthList *l, const PciDevice *dev);
-/* Returns the entry of the device, which is added if missing. NULL: out of memory. */
+/* Returns the entry of the device. Adds it if it is missing, and replaces that of an earlier card at the address. NULL:
+ * out of memory. */
 Health *health_list_add(HealthList *l, const PciDevice *dev);
 
 /*

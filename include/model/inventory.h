@@ -29,7 +29,7 @@
 typedef enum PciType {
         PCI_TYPE_DEVICE, /* neither PF nor VF */
         PCI_TYPE_PF,     /* sriov_totalvfs is not 0, or it has VFs */
-        PCI_TYPE_VF,     /* has a link physfn */
+        PCI_TYPE_VF,     /* has a link physfn, or is a slot (model/mdev-slots.h) */
         _PCI_TYPE_MAX,
 } PciType;
 const char *pci_type_to_string(PciType t);
@@ -194,11 +194,11 @@ typedef struct Cpu {
         CoreKind kind;
 } Cpu;
 
-/* A line of modules.alias about a VFIO variant driver: pattern is "v000015B3d..." after "vfio_pci:". */
+/* A line of modules.alias about a VFIO variant driver. */
 typedef struct VfioVariant {
-        char *pattern;
-        char *driver; /* name of the driver; while that is not loaded, of its module */
-        bool loaded;  /* loaded, or built into the kernel */
+        char *pattern; /* the part of the alias after "vfio_pci:", such as "v000015B3d..." */
+        char *driver;  /* name of the driver; while the driver is not loaded, the name of its module */
+        bool loaded;   /* loaded, or built into the kernel */
 } VfioVariant;
 
 #define ARCHITECTURE_MAX     16U
@@ -245,7 +245,7 @@ const char *inventory_architecture(const Inventory *inv);
 /* Returns how to turn on the IOMMU or, if some devices have IOMMU groups, how the others get one. Leaves out what is
  * done already. */
 const char *inventory_iommu_remedy(const Inventory *inv);
-/* Notes about the IOMMU: the first is a whole sentence, the second the beginning of one. */
+/* Notes about the IOMMU: the first is a whole note, the second the beginning of one. */
 #define NOTE_NO_IOMMU                                                                                                  \
         "No device has an IOMMU group. The IOMMU is off or missing, and no device can be given to a guest."
 #define NOTE_ACS_OVERRIDE "The kernel runs with pcie_acs_override="
@@ -258,8 +258,8 @@ Inventory *inventory_free(Inventory *inv);
 DEFINE_CLEANUP(Inventory *, inventory_free)
 
 /*
- * Appends a device with all members unknown: zero, or -1 for the members for which -1 means unknown. The pointer is
- * valid until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX reached.
+ * Appends a device: parent, numa_node, iommu_group and vf_index are -1, all other members zero. The pointer is valid
+ * until the next call. NULL: out of memory or INVENTORY_DEVICES_MAX reached.
  */
 PciDevice *inventory_add_device(Inventory *inv, PciAddress address);
 /* Appends a copy of a device of another inventory, for a later inventory_finish(): the copy's numa_node is own_node,
@@ -300,17 +300,17 @@ int inventory_derive_groups(Inventory *inv);
 /* Returns the device at the address; NULL: there is none. */
 const PciDevice *inventory_find(const Inventory *inv, PciAddress address);
 const IommuGroup *inventory_find_group(const Inventory *inv, int number);
-/* Returns the device whose vGPUs limit those of dev: the PF of a VF, or the GPU of a slot, that has vgpu_types;
- * otherwise dev itself. NULL if dev is NULL or the PF is missing. */
+/* Returns the device whose vGPUs limit those of dev: if dev is a VF or slot with vgpu_types, its PF or GPU; otherwise
+ * dev itself. NULL if dev is NULL, or if that PF or GPU is missing. */
 const PciDevice *inventory_find_vgpu_parent(const Inventory *inv, const PciDevice *dev);
 const NumaNode *inventory_find_node(const Inventory *inv, int id);
 const Cpu *inventory_find_cpu(const Inventory *inv, unsigned id);
 /* Returns the index in nodes[] of the node with this id, or -1. */
 int inventory_node_index(const Inventory *inv, int id);
 /*
- * Returns the node from which a guest with a device on node id gets its CPUs: that node, or if it has no CPUs (GPU
+ * Returns the node from which a guest with a device on node `id` gets its CPUs: that node, or if it has no CPUs (GPU
  * memory, CXL), the nearest node with CPUs, the lowest of several. If only one node has CPUs, or there is only one
- * node, returns that, even if id is -1 (unknown). If no node has CPUs, returns id. -1: unknown.
+ * node, returns that, even if `id` is -1 (unknown). If no node has CPUs, returns `id`. -1: unknown.
  */
 int inventory_cpu_node(const Inventory *inv, int id);
 /* As inventory_cpu_node() for the node of the device, but -1 whenever that node is unknown. */
@@ -323,8 +323,8 @@ bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev);
 /* Returns true when the device's attribute numa_node is a node that the machine does not have. */
 bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
 /*
- * Returns the node from which a guest with CPUs of node id gets its memory: the nearest node in the set `from`, the
- * lowest of several. If `from` is NULL: that node, or if it has no memory, the nearest node with both CPUs and memory.
+ * Returns the node from which a guest with CPUs of node `id` gets its memory: the nearest node in the set `from`, the
+ * lowest of several. If `from` is NULL: node `id`, or if it has no memory, the nearest node with both CPUs and memory.
  * -1: there is no such node, or no distance is known.
  */
 int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from);
@@ -350,8 +350,8 @@ bool pci_device_is_nic(const PciDevice *dev);
 bool pci_device_is_connectx(const PciDevice *dev);
 /* Returns true for a PF of an mlx4 card: its driver is mlx4_core, or its device id is one of that driver. */
 bool pci_device_is_mlx4_pf(const PciDevice *dev);
-/* Returns true for an InfiniBand PF whose VFs have no link until GUIDs and link policy are set. VFs of mlx4 have one
- * without. */
+/* Returns true for an InfiniBand PF whose VFs have no link until their GUIDs and link policy are set. VFs of mlx4 have
+ * a link without these settings. */
 bool pci_device_needs_guids(const PciDevice *pf);
 /*
  * Returns true when `other` can be passed to the guest with `assigned`, because it is another function of the same card
@@ -362,20 +362,21 @@ bool pci_device_is_companion(const PciDevice *assigned, const PciDevice *other);
 /*
  * Returns true for a part of the platform that sysfs lists as a PCI device: bridges of class 06 (host, ISA and others)
  * except 0680 (NVSwitch), SMBus 0c05, and system peripherals of class 08 except DMA engines (0801, and 0880 with a BAR:
- * Intel's DSA, IAA and CBDMA). PCI bridges are part of the platform as well; see is_bridge.
+ * Intel's DSA, IAA and CBDMA). True for PCI bridges as well, which is_bridge marks too.
  */
 bool pci_device_is_platform(const PciDevice *dev);
 /* Returns the loaded VFIO variant driver whose pattern matches dev most specifically; NULL: none. */
 const char *inventory_variant_driver(const Inventory *inv, const PciDevice *dev);
-/* VFIO driver for coherent GPUs: GPUs beside a Grace CPU, which can access their memory. With it the guest gets that
- * memory as a BAR (drivers/vfio/pci/nvgrace-gpu/main.c since Linux 6.8); with vfio-pci it does not. */
+/* The VFIO driver for coherent GPUs, whose memory the Grace CPU beside them can access. With this driver the guest gets
+ * that memory as a BAR (drivers/vfio/pci/nvgrace-gpu/main.c since Linux 6.8); with vfio-pci it does not. */
 #define COHERENT_DRIVER "nvgrace_gpu_vfio_pci"
 bool driver_is_coherent(const char *driver);
 /* Returns true for a coherent GPU: modules.alias names COHERENT_DRIVER for it, loaded or not, or the GPU is on the node
  * of its memory. */
 bool inventory_is_coherent(const Inventory *inv, const PciDevice *dev);
 /* If dev is a coherent GPU and `driver`, its driver for guests, is not COHERENT_DRIVER, sets *ret to a sentence about
- * that, which the caller frees, and *ret_remedy to the remedy. Otherwise sets both to NULL. 0 or -ENOMEM. */
+ * that, which the caller frees, and *ret_remedy to the remedy, a static sentence. Otherwise sets both to NULL. 0 or
+ * -ENOMEM. */
 int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, const char *driver, char **ret,
                                   const char **ret_remedy);
 /*

@@ -94,13 +94,14 @@ static inline json_object *member_at(json_object *o, const char *key, size_t i) 
 json_object *json_find(json_object *array, const char *key, const char *text);
 
 /*
- * Readers that tell what is wrong. 0; -ENOENT: the object has no such member; -ENODATA: it is null; -EBADMSG: it has
- * another type; -ERANGE: it is out of range. *ret is unchanged on failure.
+ * Readers that tell what is wrong. 0; -ENOENT: the object has no such member; -ENODATA: the member is null; -EBADMSG:
+ * it has another type; -ERANGE: it is out of range, or an array with too many elements. *ret is unchanged on failure.
  */
 
 /* Reads a text, which stays owned by o. */
 int json_read_text(json_object *o, const char *key, const char **ret);
-/* Reads an integer from 0 to max. */
+/* Read an integer from 0 to max: that of the member, or the value itself. For a value that is null, json_to_number()
+ * returns -EBADMSG. */
 int json_read_number(json_object *o, const char *key, uint64_t max, uint64_t *ret);
 int json_to_number(json_object *value, uint64_t max, uint64_t *ret);
 /* As json_read_number(), into a variable of any integer type that can hold max. */

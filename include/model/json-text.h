@@ -3,10 +3,10 @@
 
 /*
  * Appends JSON text to a json-c printbuf. All JSON that this program writes is formatted here and is ASCII: other
- * characters become \uHHHH or a surrogate pair of these, and each byte that is not UTF-8 becomes U+FFFD. Only json-c
- * formats numbers with a fraction. Long arrays of devices are written without a json_object for each value, which is
- * faster. So are ledger files, in which no member may be missing for lack of memory. All other JSON is built from
- * json_objects, which is simpler. Pure.
+ * characters become \uHHHH or a surrogate pair of these, and each byte that is not UTF-8 becomes U+FFFD. json-c itself
+ * formats only numbers with a fraction, true, false and null. Long arrays of devices are written without a json_object
+ * for each value, which is faster. Ledger files are written in this way too, because no member of theirs may be missing
+ * for lack of memory. Most other JSON is built from json_objects, which is simpler. Pure.
  */
 
 #include <json-c/json.h>

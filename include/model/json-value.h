@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Model values as JSON, for D-Bus. Constructors return NULL when out of memory, which json-c writes as null. The caller
- * owns the object (json_object_put()). Pure.
+ * Model values as JSON. Constructors return NULL when out of memory; in json-c, NULL is the value null. The caller owns
+ * the object (json_object_put()). Pure.
  */
 
 #include "model/cpuset.h"
@@ -21,8 +21,9 @@ json_object *json_hex(unsigned value, int digits);
 bool member_add(json_object *o, const char *key, json_object *value);
 bool json_append(json_object *array, json_object *value);
 
-/* Makes the object or array of a text with ' for ": json_format("{'name': '%s'}", name). Arguments are not escaped, so
- * they must be names or numbers. The caller owns it; NULL when out of memory. */
+/* Formats and parses a JSON text in which ' stands for ", as in json_format("{'name': '%s'}", name). Arguments are not
+ * escaped, so they must be names or numbers. The caller owns the value; NULL when out of memory, or if the text is not
+ * valid. */
 json_object *json_format(const char *format, ...) _printf_(1, 2);
 
 /* Formats o as one line without a newline, as model/json-text.h says. The caller frees; NULL when out of memory. */

@@ -20,7 +20,8 @@ typedef enum Distance {
 } Distance;
 const char *distance_to_string(Distance d);
 
-/* How near a NIC must be to its GPU in a request, as the largest allowed distance. */
+/* How near devices of a request must be to each other, as the largest allowed distance: a NIC to its GPU, or devices of
+ * two pools. */
 typedef enum Proximity {
         PROXIMITY_SWITCH,       /* PXB */
         PROXIMITY_ROOT_COMPLEX, /* PHB */

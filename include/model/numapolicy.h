@@ -28,5 +28,6 @@ bool numa_policy_requires_nodes(NumaPolicy p);
 /* Returns whether the guest may be on several nodes. */
 bool numa_policy_allows_several(NumaPolicy p);
 
-/* Returns the policy that allows what both allow, usually the stricter one. For legacy and socket that is required. */
+/* Returns the policy that allows what both allow. It is the stricter one of the two, except that
+ * NUMA_POLICY_LEGACY and NUMA_POLICY_SOCKET together give NUMA_POLICY_REQUIRED. */
 NumaPolicy numa_policy_stricter(NumaPolicy a, NumaPolicy b);

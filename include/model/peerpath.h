@@ -18,7 +18,8 @@ typedef enum PeerAccess {
         PEER_ACCESS_DIRECT,       /* through a switch, translated or not */
         PEER_ACCESS_TRANSLATED,   /* through a switch, but only for addresses that ATS has translated; the requester has
                                      ATS enabled */
-        PEER_ACCESS_REDIRECTED,   /* below one switch or root port, whose ACS redirects requests to the root complex */
+        PEER_ACCESS_REDIRECTED,   /* below one switch or root port, but ACS redirects the requests to the root complex,
+                                     and ATS does not avoid that */
         PEER_ACCESS_ROOT_COMPLEX, /* no switch or root port is above both */
         _PEER_ACCESS_MAX,
 } PeerAccess;

@@ -14,5 +14,5 @@ const char *pci_serial_format(uint64_t serial, char buf[static PCI_SERIAL_STRING
  * are no serial numbers.
  */
 int pci_serial_parse(const char *s, uint64_t *ret);
-/* Returns the serial number that a card reports. 0 for all ones, by which a card says that it has none. */
+/* Returns `serial`, as a card reports it; 0 if it is all ones, by which a card says that it has none. */
 uint64_t pci_serial_known(uint64_t serial);

@@ -66,8 +66,8 @@ void vf_attributes_merge(VfAttributes *v, const VfAttributes *over);
 unsigned vf_attributes_touched(unsigned mask);
 /* Removes the attributes whose bits are not in mask. */
 void vf_attributes_keep(VfAttributes *v, unsigned mask);
-/* Returns true when v has a MAC in the range from first to last. guid: when it has any GUID in that range, because all
- * GUIDs share one number space. */
+/* Returns true when v has a MAC address from first to last or, if `guid` is true, any GUID in that range: all GUIDs
+ * share one number space. */
 bool vf_attributes_have_identity(const VfAttributes *v, bool guid, uint64_t first, uint64_t last);
 /* Returns the bits of the attributes of `a` that `b` lacks or has with another value. */
 unsigned vf_attributes_differ(const VfAttributes *a, const VfAttributes *b);

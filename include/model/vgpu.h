@@ -30,7 +30,8 @@ bool vgpu_types_next(const char **rest, VgpuType *ret);
 unsigned vgpu_types_find(const char *types, const char *name);
 /* Finds the type with this id, even if no vGPU of it can be created now. */
 bool vgpu_types_find_id(const char *types, unsigned id, VgpuType *ret);
-/* Returns how many vGPUs of the type with this name can be created now, by a list of mediated devices. */
+/* Returns how many vGPUs of the type with this name can be created now. types: the list of a parent of mediated
+ * devices; for another list the result is at most 1. */
 unsigned vgpu_types_available(const char *types, const char *name);
 /*
  * Returns how many vGPUs of the type fit on the whole GPU: the size of the largest type divided by the size of this
@@ -39,5 +40,5 @@ unsigned vgpu_types_available(const char *types, const char *name);
  * size.
  */
 unsigned vgpu_types_capacity(const char *types, const char *name);
-/* Returns whether VgpuType= accepts the name: printable ASCII of at most VGPU_NAME_MAX bytes. */
+/* Returns whether VgpuType= accepts the name: printable ASCII of 1 to VGPU_NAME_MAX bytes. */
 bool vgpu_name_is_valid(const char *name);

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Recorded machines: records a machine as a .tree file, unpacks the file, serves the D-Bus objects of the daemon for
- * the recorded machine on a private connection. Also checks whether a machine is ready for passthrough, and suggests a
- * configuration for it.
+ * Recorded machines: records a machine as a .tree file, unpacks the file, and serves the D-Bus objects of the daemon
+ * for the recorded machine on a private connection. Also checks whether a machine is ready for passthrough, and
+ * suggests a configuration for it.
  */
 
 #include <stdio.h>
@@ -14,10 +14,10 @@
 typedef struct Replay Replay;
 
 /*
- * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair. Calls
- * such as Allocate change only the memory of the child. node: a .tree file, or a directory that contains sys/ and
- * proc/. config: a configuration file; NULL: the recorded configuration (host/configfiles.h). On failure *ret_problem
- * (caller frees) is a sentence, or NULL when out of memory.
+ * Forks a child process that reads the recorded machine and serves org.passthroughd1 on one end of a socket pair. Only
+ * Allocate changes something, in the memory of the child alone. node: a .tree file, or a directory that contains sys/
+ * and may contain proc/. config: a configuration file; NULL: the recorded configuration (host/configfiles.h). On
+ * failure *ret_problem (caller frees) is a sentence, or NULL when out of memory.
  */
 int replay_new(const char *node, const char *config, Replay **ret, char **ret_problem);
 /* Returns the caller's end of the socket pair, for sd_bus_set_fd(). The caller owns the descriptor. Call it once. */
