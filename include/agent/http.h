@@ -10,7 +10,7 @@
  * the certificate files are read for each new connection, so that renewed certificates are used.
  *
  * Redirections are not followed. A reply is refused if it has more than 16 MiB, or so many JSON values that they would
- * take far more memory. Requests are not repeated; retry_usec() helps callers to repeat them.
+ * take too much memory. Requests are not repeated; retry_usec() helps callers to repeat them.
  */
 
 #include <json-c/json.h>

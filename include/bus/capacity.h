@@ -73,8 +73,8 @@ typedef struct Capacity {
         size_t n_nodes;
 } Capacity;
 
-/* Measures the capacity. shown: the device states as last signalled to clients. The state of a device that shown lacks
- * is determined from view; shown may be NULL. The caller owns the result. NULL when out of memory. */
+/* Measures the capacity. `shown` has the device states as last signalled to clients, or is NULL; the state of a device
+ * that it lacks is determined from `view`. The caller owns the result. NULL when out of memory. */
 Capacity *capacity_new(const HostView *view, const DeviceSnapshotList *shown);
 Capacity *capacity_free(Capacity *c);
 DEFINE_CLEANUP(Capacity *, capacity_free)

@@ -58,7 +58,7 @@
 #define REQUEST_KEY_CPUS                "cpus"                /* u: vCPUs */
 #define REQUEST_KEY_MEMORY              "memory"              /* t: bytes */
 #define REQUEST_KEY_PAGE_SIZE           "page-size"           /* t: bytes */
-#define REQUEST_KEY_CELLS               "cells"               /* u: guest NUMA nodes */
+#define REQUEST_KEY_CELLS               "cells"               /* u: number of guest NUMA nodes */
 #define REQUEST_KEY_NUMA                "numa"                /* s: legacy, preferred, socket, required, single */
 #define REQUEST_KEY_PROXIMITY           "proximity"           /* s: switch, root-complex, node, any; gpu:disk=node */
 #define REQUEST_KEY_TOPOLOGY            "topology"            /* s: mirror, flat */

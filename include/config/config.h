@@ -332,8 +332,8 @@ unsigned config_endpoint_slots(const Config *c, const char *endpoint);
  * unknown. */
 unsigned config_module(const Config *c, const PciDevice *gpu);
 bool pool_name_is_valid(const char *name);
-/* Returns true for a name that StopServices= accepts: of a service, socket, timer or path unit on which the daemon
- * itself does not depend. */
+/* Returns true for a name that StopServices= accepts: the name of a service, socket, timer or path unit on which the
+ * daemon itself does not depend. */
 bool service_name_is_valid(const char *name);
 
 /* Parses the value of one Match= line, terms separated by spaces. Returns 0, -EINVAL or -ENOMEM. On -EINVAL,

@@ -40,7 +40,7 @@ int policy_add_problem(Policy *p, const ConfigPlace *place, const char *format, 
 /* Computes the verdicts of dev, its IOMMU group and its VFs again. Call it when the driver of dev has changed. */
 void policy_recheck(Policy *p, const PciDevice *dev);
 
-/* Returns true when an [Exclude] line matches the device; for a slot of a mediated device, its GPU. */
+/* Returns true when an [Exclude] line matches the device or, if it is a slot for a mediated device, its GPU. */
 bool policy_is_excluded(const Policy *p, const PciDevice *dev);
 /* Returns the pool of the device, or NULL. */
 const Pool *policy_pool(const Policy *p, const PciDevice *dev);

@@ -114,8 +114,8 @@ typedef struct PciDevice {
         size_t n_virtfns;   /* of a PF: number of links virtfnN */
         PciAddress *linked; /* of a PF: targets of these links, by N, as far as they are readable */
         size_t n_linked;
-        PciAddress *vfs; /* of a PF: its VFs, first those of linked, then those whose physfn is the PF but which have no
-                            link; of a GPU: its slots. Set by inventory_finish() */
+        PciAddress *vfs; /* of a PF: its VFs, first those in `linked`, then those whose physfn is the PF but which have
+                            no link; of a GPU: its slots. Set by inventory_finish() */
         size_t n_vfs;
         unsigned total_vfs;
         uint16_t vf_device;            /* of a PF: PCI device id of its VFs (sriov_vf_device); 0 unknown */
@@ -233,7 +233,7 @@ typedef struct Inventory {
         size_t n_variants;
         bool iommu;           /* there is an IOMMU group */
         IommuBoot iommu_boot; /* what the kernel command line says */
-        bool xen;             /* under Xen: IOMMU groups are those of inventory_derive_groups() */
+        bool xen;             /* Linux is dom0 of Xen: IOMMU groups are those of inventory_derive_groups() */
         char *critical_error; /* why it is unknown which devices the host needs. No device is allocated then; NULL: it
                                  is known */
         char **notes;         /* sentences about the node: facts that were skipped, or contradict each other */

@@ -8,7 +8,7 @@
 
 /* What libvirt and its default QEMU can do in a domain document. */
 typedef struct LibvirtFeatures {
-        bool known;                       /* libvirt was asked; false: use only what every libvirt can do */
+        bool known;                       /* libvirt has reported them; false: use only what every libvirt can do */
         bool maxphysaddr;                 /* <cpu><maxphysaddr> */
         bool driver_model;                /* <hostdev><driver model=>: the VFIO driver */
         bool iommufd;                     /* <hostdev><driver iommufd=> */

@@ -17,7 +17,8 @@ typedef enum Verdict {
         VERDICT_HOST_CRITICAL,
         VERDICT_NO_IOMMU,
         VERDICT_NO_DRIVER_OVERRIDE,
-        VERDICT_NO_VFIO_DRIVER, /* no VFIO driver for the device is registered, because its module is not loaded */
+        VERDICT_NO_VFIO_DRIVER, /* the VFIO driver for the device, with Xen pciback, is not registered, because its
+                                   module is not loaded */
         VERDICT_RESERVED_REGION,
         VERDICT_GROUP_NOT_VIABLE,
         VERDICT_PF_HAS_VFS,
@@ -28,10 +29,10 @@ typedef enum Verdict {
         VERDICT_QUARANTINED,
         VERDICT_UNHEALTHY, /* the device has a finding from DEVICE_UNHEALTHY to DEVICE_LINKED */
         VERDICT_CONTESTED, /* another program uses or has changed what the allocation or request needs */
-        VERDICT_NO_VGPU,   /* the GPU can have no vGPU of the type now, or an allocated VF has lost its vGPU */
+        VERDICT_NO_VGPU,   /* the device can have no vGPU (of the type) now, or an allocated VF has lost its vGPU */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
-        VERDICT_BUSY, /* a job, a process or a guest uses the device, or may use it */
+        VERDICT_BUSY, /* a job, a process or a guest uses the device, or may use it; or the daemon is stopping */
         /* About the request. */
         VERDICT_INVALID_REQUEST,
         VERDICT_NO_SUCH_POOL,
@@ -40,14 +41,14 @@ typedef enum Verdict {
         VERDICT_INSUFFICIENT_MEMORY,
         VERDICT_INSUFFICIENT_SLOTS, /* too few slots of remote services are free */
         VERDICT_SCHEDULED,          /* a scheduler gives out the devices of the pool (Scheduler=) */
-        VERDICT_NUMA, /* enough free devices, but not on the NUMA nodes that the policy allows; or a requested node is
-                         unusable */
+        VERDICT_NUMA, /* enough is free, but not on NUMA nodes that the policy allows; or a requested node is unusable;
+                         or there are fewer nodes than requested cells */
         VERDICT_PROXIMITY,    /* enough free devices, but not near enough to each other */
         VERDICT_NO_FREE_PORT, /* the running guest has no free port where the device belongs */
         /* About the ledger. */
         VERDICT_NAME_TAKEN,
-        VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, node, size or page size, or
-                                        to a file */
+        VERDICT_SHARED_MEMORY_TAKEN, /* the name belongs to shared memory of another owner, node, size or page size, to
+                                        a file, or to the socket of a server */
         VERDICT_NO_SUCH_ALLOCATION,
         VERDICT_STALE_GENERATION,
         VERDICT_WRONG_STATE,

@@ -46,7 +46,7 @@ char *gres_list_format(const GresList *list);
 /*
  * Returns a copy of `present`, the Gres= that Slurm has for the node now, with the healthy numbers in the entries of
  * the pools. Other entries stay. An entry with the number 0 is left out, as Slurm drops it too; so the entry of a pool
- * that `present` lacks is added if the pool has healthy devices and `types`, the GresTypes= of slurm.conf, has the
- * entry. The caller frees; NULL when out of memory.
+ * that `present` lacks is added if the pool has healthy devices and `types`, the GresTypes= of slurm.conf, names it.
+ * The caller frees; NULL when out of memory.
  */
 char *gres_list_update(const GresList *list, const char *present, const char *types);
