@@ -59,7 +59,8 @@ IommufdMode iommufd_mode_from_string(const char *s);
 
 typedef enum PoolBind {
         POOL_BIND_ALLOCATE, /* unbind the host driver when the device is allocated (the default) */
-        POOL_BIND_START,    /* bind the VFIO driver at startup, at a reload, and when the device is plugged in */
+        POOL_BIND_START, /* bind the VFIO driver at startup, when a reload sets Bind=start, when the device is plugged
+                            in, and when the VFIO driver is loaded later */
         _POOL_BIND_MAX,
         _POOL_BIND_INVALID = -22,
 } PoolBind;

@@ -109,7 +109,7 @@ typedef struct PciDevice {
         bool boot_vga;
         bool is_bridge; /* header type 1 or 2, class 0604 or 0607, or a secondary bus: VFIO refuses it */
         PciType type;
-        PciAddress physfn;  /* PCI_TYPE_VF: its PF */
+        PciAddress physfn;  /* of a VF: its PF; of a slot: its GPU */
         int vf_index;       /* of a VF: N of the PF's link virtfnN; of a slot: its number - 1; -1 unknown */
         size_t n_virtfns;   /* of a PF: number of links virtfnN */
         PciAddress *linked; /* of a PF: targets of these links, by N, as far as they are readable */
