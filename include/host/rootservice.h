@@ -26,9 +26,9 @@
 void root_service_use_socket(const char *path);
 
 /*
- * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
- * when the service hangs. -EPERM: the configuration, sysfs or the ledger does not allow the request; the service logs
- * the cause. -EHOSTDOWN: the service does not answer, which is logged.
+ * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds; root_plug() computes its
+ * own end), and some seconds longer when the service hangs. -EPERM: the configuration, sysfs or the ledger does not
+ * allow the request; the service logs the cause. -EHOSTDOWN: the service does not answer, which is logged.
  */
 
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT: not stopped in time. -EIO: systemd's stop job
@@ -48,7 +48,7 @@ int root_set_options(const char *text, uint64_t end);
 
 /*
  * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the service does not answer, the result
- * is PLUG_UNKNOWN, and *ret_text is NULL.
+ * is PLUG_UNKNOWN, and *ret_text is NULL. The result is PLUG_FAILED, with NULL too, when the hostdev is too long.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
 

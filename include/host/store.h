@@ -16,7 +16,8 @@
 typedef struct Store Store;
 
 /* Opens the state directory and its subdirectories, creates those that are missing, locks the state directory, and
- * removes temporary files of interrupted writes. -EBUSY: another process holds the lock. */
+ * removes temporary files of interrupted writes. Waits up to two seconds for the lock. -EBUSY: another process holds
+ * it. A subdirectory that cannot be opened is no error here, but makes store_load() set the ledger to read-only. */
 int store_open(const char *path, Store **ret);
 Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)

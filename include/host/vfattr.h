@@ -34,8 +34,8 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
 
 typedef struct VfChange {
         unsigned vf;
-        VfAttributes wanted; /* the attributes to write; a VLAN without priority and protocol is written with priority 0
-                                and 802.1Q */
+        VfAttributes wanted; /* the attributes to write; with a VLAN, a missing priority is written as 0 and a missing
+                                protocol as 802.1Q, if the PF supports these */
         bool only_offered;   /* remove the attributes from wanted that the PF does not support, instead of failing */
         VfAttributes had;    /* attributes before the write; empty if the read failed or the PF supports none */
         /*

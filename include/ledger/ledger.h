@@ -66,10 +66,10 @@ typedef struct Ledger {
         size_t n_slots;
         CpuSet cpus;
         /*
-         * Devices in quarantine: their release failed, a guest of Nova has used them, or an admin must inspect them
-         * after each use (OneTimeUse=). Neither the device nor its IOMMU group is allocated while it is in quarantine.
-         * Each entry is an allocation made by allocation_reduce(): the name of the former holder (after a guest of
-         * Nova, of the pool), only this device, and the cause as reason. The entries are on disk too.
+         * Devices in quarantine: their release failed, a job hangs at them, a guest of Nova has used them, or an admin
+         * must inspect them after each use (OneTimeUse=). Neither the device nor its IOMMU group is allocated while it
+         * is in quarantine. Each entry is an allocation made by allocation_reduce(): the name of the former holder
+         * (after a guest of Nova, of the pool), only this device, and the cause as reason. The entries are on disk too.
          */
         Allocation **quarantined;
         size_t n_quarantined;
