@@ -33,8 +33,9 @@ typedef enum ReportKind {
                            step_may_lack() */
         REPORT_UNDO,    /* the undo of step is about to run */
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not as it was before the run */
-        REPORT_DEVICE_FAILED, /* step failed with error, and the run continues. The device gets no further steps,
-                                 unless the step is of a kind with STEP_FAILS_ALONE */
+        REPORT_DEVICE_FAILED, /* step failed with error, or with -ECANCELED was left out because its chain hangs. The
+                                 run continues. The device gets no further steps, unless the step is of a kind with
+                                 STEP_FAILS_ALONE */
         REPORT_READING, /* about to read, which may block: attributes of the VF of step, config space of the device of a
                            STEP_BIND, or persistence mode of the GPU of a STEP_UNBIND */
         REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */
@@ -81,8 +82,8 @@ typedef struct Report {
         char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
 } Report;
 
-/* Receives a report; NULL before a process of the run ends. Returns 0; only for REPORT_ALL_FOUND it may also return a
- * negative value, which ends the run before the first write. */
+/* Receives a report; r is NULL when a process of the run is about to end. Returns 0; only for REPORT_ALL_FOUND it may
+ * also return a negative value, which ends the run before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
@@ -93,7 +94,7 @@ typedef enum RunResult {
                           undone, or with StepList.outlives_stuck kept */
 } RunResult;
 
-/* Runs the list. Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of
- * which each process of a chain keeps its part; negative: none. report() is called in several processes, each
- * with its own memory. */
+/* Runs the list. Returns when all processes of the run have exited. lock: the descriptor of the job's lock file
+ * (host/joblock.h), in which the process of a chain locks only its chain; negative: none. report() is called in several
+ * processes, each with its own memory. */
 RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

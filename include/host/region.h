@@ -26,8 +26,9 @@
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or that
- * opens it by another hard link, reads zeros. A file that is not a region is left unchanged. 0 or a negative errno. */
+/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or that opens
+ * it by another hard link, reads zeros. A region that a member of its group has resized or linked is removed, too. Any
+ * other file is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Lists the regions that have a file or link in dev/shm, by region name. Files of users other than root and the

@@ -3,7 +3,8 @@
 
 /*
  * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files:
- * - STATE/allocations/NAME.json: one file per allocation; rename() commits it with all of its devices or not at all
+ * - STATE/allocations/NAME.json: one file per allocation; rename() or linkat() commits it with all of its devices or
+ * not at all
  * - STATE/quarantine/ADDRESS.json: one file per quarantined device
  * - STATE/generation: a number that is at least the highest generation ever assigned
  * - STATE/released: name and generation of the last RELEASED_MAX allocations that were released
@@ -26,10 +27,10 @@ DEFINE_CLEANUP(Store *, store_close)
  * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the last text of
  * store_save_services(), or NULL when there is none or other users can write to the directory. The caller frees it.
  *
- * The whole ledger becomes read-only when a file cannot be read, is damaged, is newer than this program, has the wrong
- * name or contradicts another file, or when another user owns a directory or can write to it. l->read_only names the
- * file or the directory, and the reason. This is strict because a file that cannot be read may have the allocation of a
- * device, which would then be allocated twice.
+ * The whole ledger becomes read-only when a file except STATE/released and STATE/nvlink-modules cannot be read, is
+ * damaged, is newer than this program, has the wrong name or contradicts another file, or when another user owns a
+ * directory or can write to it. l->read_only names the file or the directory, and the reason. This is strict because a
+ * file that cannot be read may have the allocation of a device, which would then be allocated twice.
  *
  * The store keeps a pointer to l, which must outlive the store. After a failed write l->unwritable holds the reason;
  * the next successful write clears it.
@@ -47,7 +48,7 @@ void store_prepare(Store *s);
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
 /* For an allocation `a` whose store_add() or store_save() failed: returns true when the file may have the new content
- * all the same, because it reads so or cannot be read. */
+ * all the same: it was read and has this content, or it cannot be read. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 

@@ -48,7 +48,7 @@ typedef struct VfChange {
 
 typedef enum VfMoment {
         VF_LOOKING, /* about to read the attributes, before or after the write */
-        VF_WRITING, /* about to write those that differ, if any do */
+        VF_WRITING, /* about to write the attributes that differ, if any do */
         VF_DONE,    /* VfChange.result is final */
 } VfMoment;
 

@@ -165,14 +165,16 @@ typedef struct Allocation {
         char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot to which lease_end refers */
         uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
         char *tag;           /* free text from the caller; NULL: none */
-        char *token;    /* a later request with the same token gets this allocation instead of a new one; NULL: none */
+        char *token;    /* a later request of the owner with the same token gets this allocation instead of a new one;
+                           NULL: none */
         char *consumer; /* UUID, in lower case, of its consumer in Placement or of its claim in Kubernetes; NULL: none
                          */
         bool release_with_domain; /* release the allocation when its domain ends */
         bool had_domain;          /* a domain has used the allocation; set only with release_with_domain. Of an entry in
                                      quarantine: a guest of Nova has used the device */
         bool forced;              /* the request had force=true, so a display of the console may be allocated */
-        uint64_t generation;     /* the node's counter of allocations when this one was made: unique, unlike the name */
+        uint64_t generation; /* number of this version of the allocation, unique on the node: an attach or detach gives
+                                it a new one */
         AllocationState state;   /* the state on disk, so never ALLOCATION_IN_USE. If ledger_find() returns the
                                     allocation, only ledger_set_state() may change it */
         AllocationStatus status; /* what is not on disk */
