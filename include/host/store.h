@@ -3,8 +3,7 @@
 
 /*
  * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files:
- * - STATE/allocations/NAME.json: one file per allocation; rename() or linkat() commits it with all of its devices or
- * not at all
+ * - STATE/allocations/NAME.json: one file per allocation, which rename() or linkat() commits as a whole
  * - STATE/quarantine/ADDRESS.json: one file per quarantined device
  * - STATE/generation: a number that is at least the highest generation ever assigned
  * - STATE/released: name and generation of the last RELEASED_MAX allocations that were released
