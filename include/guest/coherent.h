@@ -35,9 +35,9 @@ bool libvirt_sizes_virt(const LibvirtFeatures *f);
 bool qemu_sizes_virt(const LibvirtFeatures *f);
 
 /*
- * Formats what a guest of the allocation lacks, because this kernel, libvirt or QEMU cannot give it, as sentences with
- * a newline each. hole64: GuestPci.hole64. smmu: a template asks for an SMMU. The caller frees *ret, which is NULL for
- * none. 0 or -ENOMEM.
+ * Formats what a guest of the allocation lacks with the drivers, libvirt, QEMU and configuration of this node, as
+ * sentences with a newline each. hole64: GuestPci.hole64. smmu: a template asks for an SMMU. The caller frees *ret,
+ * which is NULL for none. 0 or -ENOMEM.
  */
 int guest_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, uint64_t hole64, bool smmu,
                         char **ret);

@@ -28,8 +28,8 @@ typedef struct ConfidentialFacts {
         unsigned modes;  /* bits of the ConfidentialMode of their pools; off for a device that cannot have that mode */
         unsigned n_gpus; /* how many are GPUs whose mode is not off */
         bool has_hopper; /* one of these GPUs is of NVIDIA's Hopper generation */
-        bool assumes_mode; /* the mode of one of these GPUs is that of its pool, because NVIDIA's driver has not told it
-                            */
+        bool assumes_mode; /* the mode of one of these GPUs is only that of its pool: NVIDIA's driver has not told its
+                              mode */
         bool lacks_gpu;    /* the node has a GPU of NVIDIA that this guest lacks; false if n_gpus is 0 */
         bool lacks_switch; /* the node has an NVSwitch that this guest lacks; false if n_gpus is 0 */
 } ConfidentialFacts;

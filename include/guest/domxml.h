@@ -17,14 +17,14 @@
 #define DOMXML_NAMESPACE    "https://passthroughd.org/xmlns/domain/1"
 
 /*
- * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
- * and function, but another bus number, which its firmware assigns. Behind an expander the firmware assigns the numbers
- * depth first, so they can be computed; below pcie.0 they cannot.
+ * The addresses of a device: on the host, and in its <hostdev>, where the bus is the index of a libvirt controller. The
+ * guest sees the same slot and function as in the <hostdev>, but another bus number, which its firmware assigns. Behind
+ * an expander the firmware assigns the numbers depth first, so they can be computed; below pcie.0 they cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;
-        PciAddress guest;
-        PciAddress seen; /* as the guest sees it; bus 0: unknown */
+        PciAddress guest; /* in the <hostdev> */
+        PciAddress seen;  /* as the guest sees it; bus 0: unknown */
 } GuestAddress;
 
 /* A domain document of the caller, to be filled in. */

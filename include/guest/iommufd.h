@@ -59,5 +59,6 @@ char *iommufd_explain(const IommufdFacts *f, IommufdReason r);
 /* Formats a sentence: a running guest with iommufd got a further device, and has no peer-to-peer DMA now. The caller
  * frees; NULL when out of memory. */
 char *iommufd_explain_lost_peers(const IommufdFacts *f);
-/* Refuses if the mode is yes, but iommufd is not used for reason r. VERDICT_NONE or a refusal. */
+/* Refuses if the mode is yes and r is a reason not to use iommufd, other than IOMMUFD_NO_DEVICE. VERDICT_NONE or a
+ * refusal. */
 Verdict iommufd_check(const IommufdFacts *f, IommufdReason r, Refusal *ret);

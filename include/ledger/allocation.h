@@ -82,8 +82,8 @@ typedef struct AllocationDevice {
         bool is_vf;                 /* a VF, or a slot for a mediated device (model/mdev-slots.h) */
         PciAddress physfn;          /* valid if is_vf: the PF; of a slot, the GPU */
         VfAttributes attributes;    /* of an assigned VF: what the job sets, requested or generated */
-        unsigned generated;    /* bits (VfAttributes.set) of the attributes that the daemon generated; a PF need not
-                                  support them */
+        unsigned generated;    /* bits (VfAttributes.set) of the attributes that the daemon generated and that a PF need
+                                  not support */
         unsigned fatal;        /* count of fatal PCI Express errors when the device was prepared */
         VfAttributes baseline; /* of a VF: attributes before the allocation, which a release restores */
         bool has_baseline;
@@ -150,7 +150,7 @@ typedef struct AllocationStatus {
         const char *partition_lost; /* why the partition of a ready allocation is not active: a static text that follows
                                        a colon and ends with a full stop. NULL: active, as far as is known */
         unsigned partition_delay;   /* seconds between the last failed activation and the next try; doubled by each
-                                       failure; 0: none has failed */
+                                       failure, up to a limit; 0: none has failed */
         uint64_t partition_retry;   /* when to try again: CLOCK_MONOTONIC, microseconds */
         uint32_t prepared_by;       /* number of the last job that prepared it; 0: none */
         uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its D-Bus properties, as clients last saw them
