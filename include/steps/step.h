@@ -268,8 +268,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
  *
  * A device on any host driver counts as returned. Devices that are missing, or whose address another card has, are
- * skipped, also if they disappear while the steps run. vGPUs are removed first, because a removal that fails, while a
- * process has the vGPU open, ends the release. Returns 0 or -ENOMEM.
+ * skipped, also if they disappear while the steps run. vGPUs are removed first: while a process has one open, its
+ * removal fails, which ends the release. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /* Extends steps, which steps_prepare() made: finds ports before all other steps, and after them plugs in the n
@@ -277,8 +277,8 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
  * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
-/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and a
- * check finds that no process has a device of part open. Does nothing if n is 0. The other arguments are those of
+/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and then
+ * the steps check that no process has a device of part open. Does nothing if n is 0. The other arguments are those of
  * steps_plug(). Returns 0 or -ENOMEM. */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
@@ -297,9 +297,9 @@ int steps_clean(const Allocation *a, const Config *config, StepList *steps);
  * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
  * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
-/* Extends steps, which steps_prepare() made; call it after steps_around_services() and steps_make_regions(). The
- * health of each device except mediated devices is checked before the first write: by
- * StepList.checks_health if the steps bind the device, otherwise by a STEP_CHECK_HEALTH. Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made. Call it after steps_around_services() and steps_make_regions(). The health
+ * of each device except mediated devices is checked before the first write: by StepList.checks_health if the steps bind
+ * the device, otherwise by a STEP_CHECK_HEALTH. Returns 0 or -ENOMEM. */
 int steps_check_health(const Allocation *a, StepList *steps);
 /* steps_make_regions() adds steps that create the shared memory of the allocation, before all other steps, because that
  * takes longest and fails most often. steps_remove_regions() adds steps at the end that remove the shared memory.
