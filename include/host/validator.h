@@ -12,9 +12,9 @@
 typedef struct Validator Validator;
 
 /*
- * Called with the answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE has libvirt's
- * reason and, if the reason is about one, the template's line and element. VERDICT_NOT_VALIDATED says why libvirt did
- * not validate the document. The refusal is valid only during the call.
+ * Called with the answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE has the reason and, if
+ * the reason concerns an element of the template, its name and line. VERDICT_NOT_VALIDATED says why libvirt did not
+ * validate the document. The refusal is valid only during the call.
  */
 typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
 /* Called when the process of a validator has exited. */
