@@ -44,8 +44,8 @@ typedef struct PlanLimit {
 } PlanLimit;
 
 typedef struct Plan {
-        Allocation *allocation; /* of plan_make(): without a name. The drivers and overrides to restore are those of the
-                                   inventory */
+        Allocation *allocation; /* plan_make() leaves it without a name; the drivers and overrides to restore are those
+                                   of the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
