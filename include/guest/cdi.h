@@ -23,8 +23,9 @@ json_object *cdi_new(const char *kind);
  * out of memory. */
 json_object *cdi_add_device(json_object *cdi, const char *name);
 
-/* Add two device nodes to the edits, unless the edits have them: that of an IOMMU group, and /dev/vfio/vfio; or, for
- * iommufd, that of a VFIO character device ("vfio3"), and /dev/iommu. 0 or -ENOMEM. */
+/* cdi_add_group() adds the device node of an IOMMU group, and /dev/vfio/vfio. For iommufd, cdi_add_cdev() adds that of
+ * a VFIO character device ("vfio3"), and /dev/iommu. A node that the edits have already is not added again. 0 or
+ * -ENOMEM. */
 int cdi_add_group(json_object *edits, int group);
 int cdi_add_cdev(json_object *edits, const char *name);
 int cdi_add_env(json_object *edits, const char *variable, const char *value);
@@ -35,6 +36,7 @@ int cdi_add_mount(json_object *edits, const char *host, const char *container);
  * Makes the document of an allocation, as text. It has one device, with the allocation's name and all device nodes.
  * Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise VERDICT_WRONG_STATE: a device is not bound to a
  * VFIO driver; VERDICT_NOT_SUPPORTED on a node with Xen, and for a device that a container cannot get;
- * VERDICT_INVALID_REQUEST: CDI does not allow the name, or the allocation has no device; or a refusal of Iommufd=yes.
+ * VERDICT_INVALID_REQUEST: CDI does not allow the name, or the allocation has no device; or a refusal of Iommufd=yes;
+ * or VERDICT_LIMIT: out of memory.
  */
 Verdict cdi_make(const Inventory *inv, const Config *config, const Allocation *a, char **ret, Refusal *ret_refusal);

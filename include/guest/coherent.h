@@ -19,12 +19,12 @@
 #define MEMORY_CELLS_MAX 8U
 
 /* Returns the number of memory cells of each such GPU. 0: none, because the allocation has no such GPU, libvirt cannot
- * write the cells, or the guest's kernel has no more nodes (GuestNodes=). */
+ * write the cells, or the guest's kernel has too few nodes (GuestNodes=). */
 unsigned memory_cells_each(const Inventory *inv, const Config *config, const Allocation *a);
 size_t memory_cells_count(const Allocation *a, unsigned each);
 /* Returns the first memory cell of the device; -1: it has none. */
 int memory_cells_first(const Allocation *a, unsigned each, const AllocationDevice *dev);
-/* Returns the host node of a guest cell; of a memory cell that of its GPU. -1: unknown. */
+/* Returns the host node of a guest cell; for a memory cell, the host node of its GPU. -1: unknown. */
 int guest_cell_node(const Inventory *inv, const Allocation *a, unsigned each, size_t cell);
 
 /*
@@ -35,9 +35,9 @@ bool libvirt_sizes_virt(const LibvirtFeatures *f);
 bool qemu_sizes_virt(const LibvirtFeatures *f);
 
 /*
- * Formats what a guest of the allocation lacks, because this kernel, libvirt or QEMU cannot give it, as sentences with
- * a newline each. hole64: GuestPci.hole64. smmu: a template asks for an SMMU. The caller frees *ret, which is NULL for
- * none. 0 or -ENOMEM.
+ * Formats what a guest of the allocation lacks with the drivers, libvirt, QEMU and configuration of this node, as
+ * sentences with a newline each. hole64: GuestPci.hole64. smmu: a template asks for an SMMU. The caller frees *ret,
+ * which is NULL for none. 0 or -ENOMEM.
  */
 int guest_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, uint64_t hole64, bool smmu,
                         char **ret);

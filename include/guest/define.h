@@ -18,7 +18,7 @@
 typedef enum DefineResult {
         DEFINE_DONE,
         DEFINE_NOT_CONNECTED, /* libvirt could not be reached */
-        DEFINE_REFUSED,       /* libvirt refuses to define the document */
+        DEFINE_REFUSED,       /* libvirt refuses to define the document, or the document cannot be read */
         DEFINE_NOT_STARTED,   /* the domain is defined, but libvirt could not start it */
 } DefineResult;
 

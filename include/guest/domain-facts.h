@@ -22,7 +22,7 @@ int domain_facts_places(const char *xml, char ***ret, size_t *ret_n);
  */
 int domain_facts_hostdev(const char *xml, char ret[static UUID_STRING_MAX]);
 /* Returns the attribute iommufd of the <driver> of a domain's first PCI <hostdev>: "yes", "no", or "" without it. NULL:
- * the domain has no PCI <hostdev>. */
+ * the domain has no PCI <hostdev>, or xml cannot be parsed. */
 const char *domain_facts_iommufd(const char *xml);
 /* Returns the alias of the element with this host device. The caller frees; NULL when no element has it, or when out of
  * memory. */
@@ -36,6 +36,6 @@ bool domain_facts_xen(const char *xml);
  * precedence over the versions about iommufd; or NULL.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
-/* Reads a firmware descriptor of QEMU (docs/interop/firmware.json), and sets f->firmware for the kinds of guests it is
- * for. */
+/* Reads a firmware descriptor of QEMU (docs/interop/firmware.json), and sets f->firmware for the kinds of confidential
+ * guests that the firmware is for. Firmware in flash does not count. */
 void domain_facts_firmware(const char *descriptor, size_t size, LibvirtFeatures *f);

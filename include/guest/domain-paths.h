@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * Finds paths of the host in a <domain>. Any attribute and any text of any element may be a path, so all of them are
+ * Finds paths of the host in a <domain>. Almost any attribute and any text of an element may be a path, so they are
  * examined. Pure: the caller resolves links.
  */
 
@@ -15,8 +15,8 @@ typedef char *(*ResolvePath)(const char *path);
  * Finds the first element with a reserved path: a path to device nodes or memory that passthroughd gives to guests, to
  * another way to the devices or the memory of the host, such as /dev/mem or /sys, or to a directory above these. Checks
  * the path itself and, unless resolve is NULL, the path that resolve() returns. *ret_path: the path as in the document,
- * which the caller frees. Returns NULL when there is none. Elements of other namespaces, descriptions and mount tags
- * are skipped.
+ * which the caller frees. Returns NULL when there is none. Elements of other namespaces, descriptions, mount tags, and
+ * attributes called name whose value does not begin with a slash are skipped.
  */
 const xmlNode *domain_find_reserved_path(const xmlNode *root, ResolvePath resolve, char **ret_path);
 

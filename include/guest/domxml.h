@@ -4,8 +4,9 @@
 /*
  * The libvirt domain document of one allocation (libvirt formatdomain). Pure: libxml2 in memory, no file, no network.
  * These elements come from the allocation: name, uuid, metadata of the daemon, memory, memoryBacking, vcpu, cputune,
- * numatune, cpu, machine, PCI hostdevs and their PCI controllers, memballoon, and an iommu for many vCPUs. Disk,
- * network, firmware and the rest come from the template, or from a bootable skeleton.
+ * numatune, cpu, machine, hostdevs and their PCI controllers, shmem, memballoon, sysinfo for fw_cfg, an iommu for many
+ * vCPUs, and launchSecurity for a confidential guest. Disk, network, firmware and the rest come from the template, or
+ * from a bootable skeleton.
  */
 
 #include "config/config.h"
@@ -16,14 +17,14 @@
 #define DOMXML_NAMESPACE    "https://passthroughd.org/xmlns/domain/1"
 
 /*
- * The address of a device in its <hostdev>. Its bus is the index of a libvirt controller. The guest sees the same slot
- * and function, but another bus number, which its firmware assigns. Behind an expander the firmware assigns the numbers
- * depth first, so they can be computed; below pcie.0 they cannot.
+ * The addresses of a device: on the host, and in its <hostdev>, where the bus is the index of a libvirt controller. The
+ * guest sees the same slot and function as in the <hostdev>, but another bus number, which its firmware assigns. Behind
+ * an expander the firmware assigns the numbers depth first, so they can be computed; below pcie.0 they cannot.
  */
 typedef struct GuestAddress {
         PciAddress host;
-        PciAddress guest;
-        PciAddress seen; /* as the guest sees it; bus 0: unknown */
+        PciAddress guest; /* in the <hostdev> */
+        PciAddress seen;  /* as the guest sees it; bus 0: unknown */
 } GuestAddress;
 
 /* A domain document of the caller, to be filled in. */
@@ -47,11 +48,11 @@ Verdict domxml_check_size(const char *text, Refusal *ret);
 /*
  * Makes the document from a template; NULL: from a bootable skeleton. Returns VERDICT_NONE and sets *ret, which the
  * caller frees. Otherwise VERDICT_INVALID_TEMPLATE; VERDICT_INVALID_REQUEST: no CPUs or no memory, more devices than
- * bus numbers, or more guest information than fw_cfg can hold; VERDICT_NOT_SUPPORTED: libvirt cannot express it (a PCI
- * domain above ffff, more than 255 vCPUs without KVM); VERDICT_MISSING: a card of the allocation is lost; or
- * VERDICT_LIMIT: out of memory.
+ * bus numbers, or more guest information than fw_cfg can hold; VERDICT_NOT_SUPPORTED: libvirt, QEMU or Xen cannot run
+ * such a guest (for example with a PCI domain above ffff, or more than 255 vCPUs without KVM); VERDICT_MISSING: a card
+ * of the allocation is lost; or VERDICT_LIMIT: out of memory.
  *
- * A domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
+ * An x86 domain with more than 255 vCPUs gets an Intel IOMMU with extended interrupt mode and QEMU's own I/O APIC, as
  * libvirt requires.
  */
 Verdict domxml_make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
@@ -65,30 +66,31 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
                                Refusal *ret_refusal);
 
 /*
- * Makes the <hostdev> of one assigned or companion device, as in the document of domxml_make(), but with the address
- * that the device has in the running guest. It has no address, so that libvirt chooses a port, if the running guest
- * does not have the device, or if the allocation has no CPUs and hence no document. VERDICT_NO_SUCH_DEVICE when no
- * device has the slot; otherwise as domxml_make().
+ * Makes the <hostdev> of one assigned or companion device, as in the document of domxml_make(). While a guest runs, the
+ * <hostdev> has the address that the device has in this guest. It has no address, so that libvirt chooses a port, if
+ * the running guest does not have the device, or if the allocation has no CPUs and hence no document.
+ * VERDICT_NO_SUCH_DEVICE when no device has the slot; otherwise as domxml_make().
  */
 Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                        const char *slot, char **ret, Refusal *ret_refusal);
 /* As domxml_hostdev(), for a->devices[device] and a running guest: the <hostdev> has no address. */
 Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, const Allocation *a, size_t device,
                                 char **ret, Refusal *ret_refusal);
-/* Returns a copy of the <hostdev> with the attribute iommufd of its <driver> set to iommufd; "" removes it. The caller
- * frees; NULL: out of memory. */
+/* Returns a copy of the <hostdev> with the attribute iommufd of its <driver> set to iommufd; "" removes it. The
+ * <hostdev> of a mediated device, which has no <driver>, is not changed. The caller frees; NULL: out of memory. */
 char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
 /* Returns a copy of the <hostdev>, which has no address, with the place that guest_ports_choose() chose. The caller
  * frees; NULL: out of memory. */
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
-/* Formats what the guest of a document without a template lacks, as guest_explain_lacks(). */
+/* Formats what the guest of a document without a template lacks. Returns as guest_explain_lacks(), or -E2BIG: the guest
+ * has too few PCI buses. */
 int domxml_explain_lacks(const Inventory *inv, const Config *config, const Allocation *a, char **ret);
 
 /*
- * Makes an XML document for NCCL_TOPO_FILE of the guest's PCI tree; otherwise as domxml_make(). While a guest runs, the
- * document has the PCI tree of the running guest, and the template is ignored. Devices below pcie.0 are left out: NCCL
- * finds them without the file.
+ * Makes an XML document for NCCL_TOPO_FILE of the guest's PCI tree. Returns as domxml_make(); VERDICT_NOT_SUPPORTED
+ * also with Xen. While a guest runs, the document has the PCI tree of the running guest, and the template is only
+ * checked. Devices below pcie.0 are left out: NCCL finds them without the file.
  */
 Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const Allocation *a,
                              const DomainTemplate *template, char **ret, Refusal *ret_refusal);

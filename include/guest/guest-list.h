@@ -31,7 +31,7 @@ typedef struct GuestList {
         Guest *guests;
         size_t n;
         LibvirtFeatures features;
-        char *reason; /* why libvirt cannot be asked, by the last GUEST_RECORD_FAILED, printable; NULL: none came */
+        char *reason; /* why libvirt cannot be asked, from the last GUEST_RECORD_FAILED, printable; NULL: none came */
 } GuestList;
 
 void guest_list_done(GuestList *l);

@@ -5,10 +5,10 @@
  * The guest's PCI layout: the controllers, and the address of each device. Numbers only; domxml writes the XML. A card
  * on the NUMA node of a guest cell sits behind an expander bus (pxb) of that cell, other cards on pcie.0.
  *
- * GUEST_TOPOLOGY_FLAT: one expander for each cell, a root port for each card. GUEST_TOPOLOGY_MIRROR: one expander for
- * each host root complex of a cell; cards that share a switch on the host share a switch in the guest, so that the
- * guest sees the distances between them. The layout depends only on the allocation, so it stays as promised when a
- * device leaves the node.
+ * GUEST_TOPOLOGY_FLAT: one expander for each cell that has cards, a root port for each card. GUEST_TOPOLOGY_MIRROR: one
+ * expander for each host root complex of a cell; cards that share a switch on the host share a switch in the guest, so
+ * that the guest sees the distances between them. The layout depends only on the allocation, so it stays as promised
+ * when a device leaves the node.
  *
  * Bus numbers 0 to 255 are one space. An expander owns the numbers from its busNr up to that of the next expander.
  * Firmware numbers the buses behind the expander from there, depth first, and silently drops devices that do not fit.

@@ -11,7 +11,7 @@
 #include "ledger/allocation.h"
 
 typedef struct IommufdFacts {
-        IommufdMode mode;        /* Iommufd= */
+        IommufdMode mode;        /* Iommufd=, or what the template asks for */
         LibvirtFeatures libvirt; /* what libvirt and QEMU can do */
         unsigned kernel;         /* version of Linux, as Inventory.kernel */
         unsigned n_devices; /* number of the guest's devices: the functions of a card count as one; each VF counts */
@@ -24,7 +24,7 @@ typedef struct IommufdFacts {
 
 typedef enum IommufdReason {
         IOMMUFD_NO_DEVICE,   /* the guest has no device, or is one of Xen */
-        IOMMUFD_OFF,         /* Iommufd=no */
+        IOMMUFD_OFF,         /* Iommufd=no, or the template turns it off */
         IOMMUFD_UNKNOWN,     /* the features of libvirt are unknown */
         IOMMUFD_MEDIATED,    /* a device of the guest is a mediated device */
         IOMMUFD_OLD_LIBVIRT, /* libvirt before 12.1 */
@@ -32,7 +32,7 @@ typedef enum IommufdReason {
         IOMMUFD_NOT_OFFERED, /* libvirt reports that the kernel or QEMU lacks iommufd */
         IOMMUFD_NO_CDEV,     /* the kernel has no VFIO character devices */
         IOMMUFD_NO_PEERS,    /* devices of the guest would have no peer-to-peer DMA */
-        IOMMUFD_ON,          /* Iommufd=yes. From here on, iommufd is used */
+        IOMMUFD_ON,          /* Iommufd=yes, or the template asks for it. From here on, iommufd is used */
         IOMMUFD_ONE_DEVICE,  /* there is only one device, so no peer-to-peer DMA */
         IOMMUFD_PEERS,       /* devices of the guest have peer-to-peer DMA */
         IOMMUFD_CONFIDENTIAL,
@@ -59,5 +59,6 @@ char *iommufd_explain(const IommufdFacts *f, IommufdReason r);
 /* Formats a sentence: a running guest with iommufd got a further device, and has no peer-to-peer DMA now. The caller
  * frees; NULL when out of memory. */
 char *iommufd_explain_lost_peers(const IommufdFacts *f);
-/* Refuses if Iommufd=yes cannot be satisfied, for this reason. VERDICT_NONE or a refusal. */
+/* Refuses if the mode is yes and r is a reason not to use iommufd, other than IOMMUFD_NO_DEVICE. VERDICT_NONE or a
+ * refusal. */
 Verdict iommufd_check(const IommufdFacts *f, IommufdReason r, Refusal *ret);

@@ -10,13 +10,14 @@
  *
  * Exit status: a Validation. Any other end of the process counts as VALIDATION_UNKNOWN.
  *
- * Standard output, of less than VALIDATION_ANSWER_MAX bytes. VALIDATION_INVALID: "LINE NAME\nREASON", the element that
- * libvirt refuses and libvirt's reason. VALIDATION_UNKNOWN: the reason. VALIDATION_VALID: nothing.
+ * Standard output, of less than VALIDATION_ANSWER_MAX bytes. VALIDATION_INVALID: "LINE NAME\nREASON", the refused
+ * element and the reason. VALIDATION_UNKNOWN: the reason. VALIDATION_VALID: nothing.
  */
 
 typedef enum Validation {
         VALIDATION_VALID,   /* libvirt accepts the document */
-        VALIDATION_INVALID, /* libvirt refuses the document because of the template */
+        VALIDATION_INVALID, /* libvirt refuses the document because of the template, or an element has a reserved path
+                               (guest/domain-paths.h) */
         VALIDATION_UNKNOWN, /* libvirt could not check the document */
 } Validation;
 

@@ -14,8 +14,9 @@
 
 /*
  * Sets up a child process; call it right after fork(). Sets the parent death signal and the process name, unblocks all
- * signals, moves report, go and lock (negative: none) to CHILD_REPORT_FD, CHILD_GO_FD and CHILD_LOCK_FD, and closes all
- * other descriptors except stdio. Returns 0, -ESRCH when the parent has died already, or another negative errno.
+ * signals, moves the descriptors report, go and lock to CHILD_REPORT_FD, CHILD_GO_FD and CHILD_LOCK_FD, and closes all
+ * others except stdio. A negative lock means that there is none. Returns 0, -ESRCH when the parent has died already, or
+ * another negative errno.
  */
 int child_settle(pid_t parent, const char *name, int report, int go, int lock);
 
@@ -27,9 +28,9 @@ typedef struct ChildWatch {
 } ChildWatch;
 
 /*
- * Calls exited() once, when the process has exited, and before that late() if timeout_usec passes first; 0: no
- * deadline. SIGCHLD must be blocked. Returns 0 or a negative errno. A failure kills and reaps the process, so it must
- * not have made a call yet that may hang.
+ * Calls exited() once, when the process has exited, and before that late() if timeout_usec passes first (0: no
+ * deadline). SIGCHLD must be blocked. Returns 0 or a negative errno. A failure kills and reaps the process, so the
+ * process must not have made a call yet that may hang.
  */
 int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec, sd_event_child_handler_t exited,
                 sd_event_time_handler_t late, void *userdata);

@@ -5,7 +5,8 @@
  * Finds and reads the configuration files, in the order of systemd. The main file is the first
  * passthroughd/passthroughd.conf of /etc, /run, /usr/local/lib and /usr/lib. The drop-ins
  * passthroughd/passthroughd.conf.d/ *.conf of all four directories follow, sorted by file name. A drop-in hides
- * drop-ins of the same name in the later directories; it is masked when it is empty or a link to /dev/null.
+ * drop-ins of the same name in the later directories, also if it has no lines itself because it is masked: empty, or a
+ * link to /dev/null.
  */
 
 #include "config/config.h"

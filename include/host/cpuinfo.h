@@ -12,6 +12,6 @@
 /* Prefixes of the lines of proc/cpuinfo that this module needs, for recordings. NULL ends the list. */
 extern const char *const cpuinfo_keys[];
 
-/* Sets phys_bits, amd, architecture, kernel and confidential of inv. A fact that the kernel does not report is 0, false
- * or "". */
+/* Sets phys_bits, amd, architecture, kernel and confidential of inv, except confidential.passthrough. A fact that the
+ * kernel does not report is 0, false or "". */
 void cpuinfo_scan(const Sysfs *fs, Inventory *inv);

@@ -25,12 +25,13 @@
  */
 int critical_mark(const Sysfs *fs, const Config *config, Inventory *inv);
 
-/* Decodes the octal escapes of mountinfo and swaps in place: for space ("\040"), tab, newline and backslash. */
+/* Decodes in place the octal escapes of mountinfo and swaps, which stand for space ("\040"), tab, newline and
+ * backslash. */
 void critical_unescape(char *s);
 
 /*
- * Returns whether the source field of mountinfo names the block devices of this file system type, although the device
- * number of the mount is anonymous (major 0). bcachefs names all its devices, separated by colons. With other types the
+ * Returns whether a mount of this file system type names its block devices in the source field of mountinfo, although
+ * its device number is anonymous (major 0). bcachefs names all its devices, separated by colons. With other types the
  * source is not reliable: for FUSE, the user who mounts chooses it.
  */
 bool critical_has_true_source(const char *type);

@@ -14,7 +14,7 @@ int driver_list_scan(const Sysfs *fs, Inventory *inv);
  * they did not, or -ENOMEM, which leaves inv unchanged. */
 int driver_list_refresh(const Sysfs *fs, Inventory *inv);
 
-/* Formats the path of modules.alias of the running kernel, relative to the root. -ENOENT: the kernel release cannot be
- * read. */
+/* Formats the path of modules.alias of the running kernel, relative to the root. Returns 0, or -ENOENT: the kernel
+ * release cannot be read. */
 #define MODULES_ALIAS_MAX 320U
 int driver_list_modules_alias(const Sysfs *fs, char ret[static MODULES_ALIAS_MAX]);

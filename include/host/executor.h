@@ -3,16 +3,20 @@
 
 /*
  * Runs a list of steps, in the child process of a job. The chains of the list run in parallel, each in a process of its
- * own; steps that run alone are barriers between them. When a step fails, no further step begins. When all processes
- * have ended or were given up, the changes of the run are undone in reverse order, again with the chains in parallel.
+ * own; steps that run alone are barriers between them. When the failure of a step ends the run, no further step begins.
+ * When all processes have ended or were given up, the changes of the run are undone in reverse order, again with the
+ * chains in parallel.
  *
  * A process whose step has not ended by its limit (step_timeout_sec()) is killed and given up. While the kernel does
- * not return from the step, the process lives on. What follows depends on the step. A step of a kind with
- * STEP_FAILS_DEVICE, such as a reset: the device has failed, and so have the other devices of the chain that have steps
- * left; the run continues. A step that step_may_lack() accepts: no further step begins, and the run counts as done.
- * Another step of a chain: the run fails, or with StepList.outlives_stuck continues without the chain. Another step
- * that runs alone: the run fails, and no further step begins. The steps of a chain that was given up are not undone.
- * After a STEP_PLUG that was given up nothing is undone, because the guest may have the device.
+ * not return from the step, the process lives on. What follows depends on the step:
+ * - If its kind has STEP_FAILS_DEVICE, as a reset has, the device has failed, and so have the other devices of the
+ *   chain that have steps left. The run continues.
+ * - If step_may_lack() accepts the step, no further step begins, and the run counts as done.
+ * - Any other step makes the run fail (RUN_TIMED_OUT), and no further step begins. But if it is a step of a chain and
+ *   StepList.outlives_stuck is set, the other chains continue.
+ *
+ * The steps of a chain that was given up are not undone. After a STEP_PLUG that was given up nothing is undone, because
+ * the guest may have the device.
  */
 
 #include <net/if.h>
@@ -23,23 +27,25 @@
 #include "util/sysfs.h"
 
 typedef enum ReportKind {
-        REPORT_STEP,    /* step is about to run */
+        REPORT_STEP,    /* step is about to run, or is left out because its device has failed */
         REPORT_FAILED,  /* step failed with error, so the run will be undone */
         REPORT_LACKING, /* step and those after it are not done, because of error; the run counts as done without them:
                            step_may_lack() */
         REPORT_UNDO,    /* the undo of step is about to run */
         REPORT_UNDO_FAILED,   /* the undo of step failed with error: the device is not as it was before the run */
-        REPORT_DEVICE_FAILED, /* step failed with error, and the run continues. The device gets no further steps,
-                                 unless the step is of a kind with STEP_FAILS_ALONE */
+        REPORT_DEVICE_FAILED, /* step failed with error, or with -ECANCELED was left out because its chain hangs. The
+                                 run continues. The device gets no further steps, unless the step is of a kind with
+                                 STEP_FAILS_ALONE */
         REPORT_READING, /* about to read, which may block: attributes of the VF of step, config space of the device of a
                            STEP_BIND, or persistence mode of the GPU of a STEP_UNBIND */
         REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */
         REPORT_ACTIVE,  /* the service of step is active or starting, so the run will stop it; sent before the first
                            write */
-        REPORT_ALL_FOUND,   /* the reports of the kinds FOUND, ACTIVE and PERSISTENT were sent, and there were any; the
-                               run continues when the report function returns 0 */
-        REPORT_STARTED,     /* the service of step was started; error: 0, or why it failed to start */
-        REPORT_NOT_STARTED, /* systemd did not accept the start of the service of step, because of error */
+        REPORT_ALL_FOUND, /* the reports of the kinds FOUND, ACTIVE and PERSISTENT were sent, and there were any; the
+                             run continues when the report function returns 0 */
+        REPORT_STARTED, /* systemd was asked to start the service of step. error: 0, also if the start takes longer; or
+                           why it failed */
+        REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step, because of error */
         REPORT_IOMMUFD,     /* the domain of step uses iommufd for its devices */
         REPORT_HEALTH,      /* the health of the device of step */
         REPORT_PLACED, /* the domain of step has the device; message is its place in the guest (ledger/guestplace.h) */
@@ -76,19 +82,19 @@ typedef struct Report {
         char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
 } Report;
 
-/* Receives a report; NULL before a process of the run ends. Returns 0; only for REPORT_ALL_FOUND it may also return a
- * negative value, which ends the run before the first write. */
+/* Receives a report; r is NULL when a process of the run is about to end. Returns 0; only for REPORT_ALL_FOUND it may
+ * also return a negative value, which ends the run before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
         RUN_DONE,      /* all steps are done, except those of failed devices and those after REPORT_LACKING */
-        RUN_FAILED,    /* a step failed or the run could not begin, and everything is as before the run */
+        RUN_FAILED,    /* a step failed or the run could not begin, and all changes that have an undo are undone */
         RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
-        RUN_TIMED_OUT, /* a process was given up at a step that the run needs; the changes of the others are undone, or
-                          with StepList.outlives_stuck kept */
+        RUN_TIMED_OUT, /* a process was given up at a step that the run needs; the changes of the other processes are
+                          undone, or with StepList.outlives_stuck kept */
 } RunResult;
 
-/* Runs the list. Returns when all processes of the run have exited. lock: the lock of the job (host/joblock.h), of
- * which each process of a chain keeps its part; negative: none. report() is called in several processes, each
- * with its own memory. */
+/* Runs the list. Returns when all processes of the run have exited. lock: the descriptor of the job's lock file
+ * (host/joblock.h), in which the process of a chain locks only its chain; negative: none. report() is called in several
+ * processes, each with its own memory. */
 RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

@@ -42,7 +42,7 @@ typedef struct HolderQuery {
 } HolderQuery;
 
 /*
- * A search blocks the daemon, and a user may have very many files open. These are its limits: of CPU time, and of
+ * A search blocks the daemon, and a user may have very many files open. So a search has two limits: of CPU time, and of
  * elapsed time when other programs use the CPUs.
  */
 #define HOLDER_LOOK_USEC   (2U * 1000U * 1000U)
@@ -52,7 +52,7 @@ typedef struct HolderQuery {
 #define HOLDERS_SOCKET "/run/passthroughd-holders"
 
 /*
- * Has holders_find() in this process and its children ask the service at this socket from now on. NULL, the initial
+ * From now on, holders_find() in this process and its children asks the service at this socket. NULL, the initial
  * value: the process itself searches. path is borrowed.
  */
 void holders_use_socket(const char *path);
@@ -89,9 +89,10 @@ typedef struct Holder {
 /*
  * Searches for a holder of any of the devices, in one pass over all processes. Returns 1 and *ret for the first holder,
  * 0 when no device is in use, or a negative errno when a process cannot be inspected; -ETIMEDOUT when the search takes
- * longer than HOLDER_LOOK_USEC or HOLDER_ANSWER_USEC; -E2BIG when sysfs has too many entries below a device; -EHOSTDOWN
- * when passthroughd-holders does not answer. The first question without an answer waits a second longer than a search
- * may take; until the service answers it, further questions fail at once.
+ * longer than HOLDER_LOOK_USEC or HOLDER_ANSWER_USEC; -E2BIG when sysfs has too many entries below a device, or the
+ * devices have too many nodes; -EHOSTDOWN when passthroughd-holders does not answer. A question without an answer waits
+ * a second longer than a search may take, or more after holders_may_block(); until the service answers it, further
+ * questions of the process fail at once.
  *
  * A device with a VFIO driver is in use when a process has dev/vfio/GROUP open or, as guests with iommufd do,
  * dev/vfio/devices/vfioX.

@@ -16,7 +16,7 @@
 /* The most lock files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
-/* A lock file whose lock processes of an earlier daemon hold. */
+/* A lock file whose lock is held by one or more processes. */
 typedef struct JobLock {
         uint32_t id;
         int fd;    /* the file; -1: no process holds the lock any more */
@@ -40,8 +40,8 @@ int job_lock_make(int dir_fd, uint32_t id, const char *job, const PciAddress *de
 /* For a process that inherited fd and works on one chain only: replaces the lock by that of the chain, and closes fd.
  * When this fails, the process keeps the lock that it has. */
 void job_lock_keep_chain(int fd, unsigned chain);
-/* Replaces the devices in the file of job id by some of them: those on which the processes that still hold the lock may
- * work. Returns 0 or a negative errno. */
+/* Replaces the devices in the file of job id by these n, on which the processes that still hold the lock may work.
+ * Returns 0 or a negative errno. */
 int job_lock_change(int dir_fd, uint32_t id, const char *job, const PciAddress *devices, const unsigned *chains,
                     size_t n);
 void job_lock_remove(int dir_fd, uint32_t id);

@@ -50,7 +50,7 @@ bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_onl
 int nvidia_lock_unbind(const Sysfs *fs, PciAddress gpu);
 int nvidia_unlock_unbind(const Sysfs *fs, PciAddress gpu);
 
-/* For a recorded node: sets has_memory_node and memory_node of all GPUs. */
+/* For a recorded node: sets has_memory_node and memory_node of all GPUs on NVIDIA's driver. */
 void nvidia_read_memories(const Sysfs *fs, Inventory *inv);
 
 /* Makes the GPU's node, "nvidia0", the first of its kernel_names, or removes it when the minor is unknown. Idempotent.

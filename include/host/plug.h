@@ -16,9 +16,9 @@ typedef struct PlugRequest {
 } PlugRequest;
 
 /*
- * Runs passthroughd-libvirt with the request to the libvirt at uri, and kills it timeout_sec + PLUG_GRACE_SEC later.
- * *ret_text: what guest/plug.h describes, printable and without a full stop unless it is a document; the caller frees;
- * NULL: there is none. A process that is killed gives PLUG_UNKNOWN: libvirt may still serve the request; repeat it to
- * know the result.
+ * Runs passthroughd-libvirt with the request to the libvirt at uri, and kills it if it has not ended timeout_sec +
+ * PLUG_GRACE_SEC later. *ret_text: what guest/plug.h describes, printable and without a full stop unless it is a
+ * document; the caller frees; NULL: there is none. A process that is killed gives PLUG_UNKNOWN: libvirt may still serve
+ * the request. Repeat the request to know the result.
  */
 PlugResult plug_make(const char *uri, const PlugRequest *request, char **ret_text);

@@ -21,12 +21,14 @@
  *
  * -EEXIST: a file of that name is not a region, or has another size or a second link. -EXDEV: a page is on another
  * node. -EBUSY: the node of a page cannot be determined. -ENOSPC, -ENOMEM: not enough memory. -ENOTSUP: dev/shm is not
- * a tmpfs. -ENODEV: no hugetlbfs at dev/hugepages* has pages of this size. -ESRCH: the group does not exist.
+ * a tmpfs. -ENODEV: no hugetlbfs at dev/hugepages* has pages of this size. -ESRCH: the group does not exist. Otherwise
+ * another negative errno, such as -ENOENT: there is no dev/shm.
  */
 int region_make(const Sysfs *fs, const Region *r, const char *group);
 
-/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or that
- * opens it by another hard link, reads zeros. A file that is not a region is left unchanged. 0 or a negative errno. */
+/* Frees the memory of the region and removes its file. A process that still has the file open or mapped, or that opens
+ * it by another hard link, reads zeros. A region that a member of its group has resized or linked is removed, too. Any
+ * other file is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
 /* Lists the regions that have a file or link in dev/shm, by region name. Files of users other than root and the
@@ -36,6 +38,6 @@ int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 /*
  * Checks the file of the region without touching its memory. 1: the region is complete, or a member of its group
  * altered it, which region_make() cannot repair. 0: it is missing or incomplete. -EEXIST: the file of this name is not
- * a region.
+ * a region. Otherwise a negative errno.
  */
 int region_verify(const Sysfs *fs, const Region *r);

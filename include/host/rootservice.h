@@ -26,16 +26,16 @@
 void root_service_use_socket(const char *path);
 
 /*
- * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds), and some seconds longer
- * when the service hangs. -EPERM: the configuration, sysfs or the ledger does not allow the request; the service logs
- * the cause. -EHOSTDOWN: the service does not answer, which is logged.
+ * Each of these functions may block until CLOCK_MONOTONIC has reached end (in microseconds; root_plug() computes its
+ * own end), and some seconds longer when the service hangs. -EPERM: the configuration, sysfs or the ledger does not
+ * allow the request; the service logs the cause. -EHOSTDOWN: the service does not answer, which is logged.
  */
 
 /* Stops the unit and waits until it has stopped. 0: stopped. -ETIMEDOUT: not stopped in time. -EIO: systemd's stop job
  * failed. Otherwise a negative errno. */
 int root_stop_unit(const char *name, uint64_t end);
-/* Starts the unit. Returns as root_stop_unit(). *ret_asked: a retry is useless, because systemd has accepted or refused
- * the start job, or the configuration does not have the unit. */
+/* Starts the unit. Returns as root_stop_unit(). *ret_asked is true when a retry is useless, because systemd has
+ * accepted or refused the start job, or the configuration does not have the unit. */
 int root_start_unit(const char *name, uint64_t end, bool *ret_asked);
 /*
  * Runs the command of the pool with the addresses as further arguments. 0: the exit status was 0. 1: the exit status is
@@ -48,7 +48,7 @@ int root_set_options(const char *text, uint64_t end);
 
 /*
  * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the service does not answer, the result
- * is PLUG_UNKNOWN, and *ret_text is NULL.
+ * is PLUG_UNKNOWN, and *ret_text is NULL. The result is PLUG_FAILED, with NULL too, when the hostdev is too long.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
@@ -68,16 +68,16 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
  * nvml_read_module() in host/nvml.h returns, or -ETIMEDOUT when the driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
- * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. They are asked one after the other, each
- * for an equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does not answer about
- * the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that the service
- * refuses is -EPERM; the result of any other GPU that was not asked is 0.
+ * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. It is asked about one GPU after the
+ * other, each time for an equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does
+ * not answer about the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that
+ * the service refuses is -EPERM; the result of any other GPU that was not asked is 0.
  */
 #define ROOT_GPUS_MAX 64U
 /* Asks whether persistence mode is on: the result is 1 if so, otherwise as nvml_read_persistence() says. */
 int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
-/* Checks the health of GPUs that return to the host, as nvml_check_gpus() does. What the library cannot tell counts as
- * healthy. */
+/* Checks the health of GPUs that return to the host, as nvml_check_gpu() in host/nvml.h does. What the library cannot
+ * tell counts as healthy. */
 int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 /* Makes systemd turn on persistence mode of a GPU that returns to the host. A failure is logged by the service. */
 int root_set_persistence(PciAddress gpu, uint64_t end);

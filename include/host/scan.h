@@ -43,9 +43,9 @@ int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices
 
 /*
  * Reads again the facts of a device that depend on its driver: driver, driver_override, vfio, vfio_cdev, kernel_names,
- * power management, reset methods and the vGPU. locked: driver_override and the vGPU
- * are not read, because a driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was
- * replaced, or its VFs, its IOMMU group or its slots for mediated devices changed; a scan is necessary. On failure dev
- * is unchanged, except perhaps on -ENOMEM.
+ * bond, power management, reset methods and the vGPU. locked: driver_override and the vGPU are not read, because a
+ * driver may hold the device lock. -ENOENT: the device is gone. -ESTALE: the device was replaced, or its VFs, its IOMMU
+ * group or its slots for mediated devices changed; a scan is necessary. On failure dev is unchanged, except perhaps on
+ * -ENOMEM.
  */
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked);

@@ -3,7 +3,7 @@
 
 /*
  * The ledger on disk. The file formats are private (ledger/ledger-file.h). The files:
- * - STATE/allocations/NAME.json: one file per allocation; rename() commits it with all of its devices or not at all
+ * - STATE/allocations/NAME.json: one file per allocation, which rename() or linkat() commits as a whole
  * - STATE/quarantine/ADDRESS.json: one file per quarantined device
  * - STATE/generation: a number that is at least the highest generation ever assigned
  * - STATE/released: name and generation of the last RELEASED_MAX allocations that were released
@@ -16,7 +16,8 @@
 typedef struct Store Store;
 
 /* Opens the state directory and its subdirectories, creates those that are missing, locks the state directory, and
- * removes temporary files of interrupted writes. -EBUSY: another process holds the lock. */
+ * removes temporary files of interrupted writes. Waits up to two seconds for the lock. -EBUSY: another process holds
+ * it. A subdirectory that cannot be opened is no error here, but makes store_load() set the ledger to read-only. */
 int store_open(const char *path, Store **ret);
 Store *store_close(Store *s);
 DEFINE_CLEANUP(Store *, store_close)
@@ -25,10 +26,10 @@ DEFINE_CLEANUP(Store *, store_close)
  * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the last text of
  * store_save_services(), or NULL when there is none or other users can write to the directory. The caller frees it.
  *
- * The whole ledger becomes read-only when a file cannot be read, is damaged, is newer than this program, has the wrong
- * name or contradicts another file, or when another user owns a directory or can write to it. l->read_only names the
- * file or the directory, and the reason. This is strict because a file that cannot be read may have the allocation of a
- * device, which would then be allocated twice.
+ * The whole ledger becomes read-only when a file except STATE/released and STATE/nvlink-modules cannot be read, is
+ * damaged, is newer than this program, has the wrong name or contradicts another file, or when another user owns a
+ * directory or can write to it. l->read_only names the file or the directory, and the reason. This is strict because a
+ * file that cannot be read may have the allocation of a device, which would then be allocated twice.
  *
  * The store keeps a pointer to l, which must outlive the store. After a failed write l->unwritable holds the reason;
  * the next successful write clears it.
@@ -46,7 +47,7 @@ void store_prepare(Store *s);
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
 /* For an allocation `a` whose store_add() or store_save() failed: returns true when the file may have the new content
- * all the same, because it reads so or cannot be read. */
+ * all the same: it was read and has this content, or it cannot be read. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 

@@ -12,9 +12,9 @@
 typedef struct Validator Validator;
 
 /*
- * Called with the answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE has libvirt's
- * reason and, if the reason is about one, the template's line and element. VERDICT_NOT_VALIDATED says why libvirt did
- * not validate the document. The refusal is valid only during the call.
+ * Called with the answer. refusal is NULL when the document is valid. VERDICT_INVALID_TEMPLATE has the reason and, if
+ * the reason concerns an element of the template, its name and line. VERDICT_NOT_VALIDATED says why libvirt did not
+ * validate the document. The refusal is valid only during the call.
  */
 typedef void (*ValidatorAnswered)(const Refusal *refusal, void *userdata);
 /* Called when the process of a validator has exited. */
@@ -23,8 +23,8 @@ typedef void (*ValidatorEnded)(void *userdata);
 /*
  * Starts the validation of a document: a file in the format of domxml_make_with_lines(). Calls answered() once, after
  * at most VALIDATION_TIMEOUT_SEC, and then ended() when the process has exited; the validator is already freed when
- * ended() is called. Returns VERDICT_NOT_VALIDATED when the process cannot be started; neither function is called then.
- * SIGCHLD must be blocked.
+ * ended() is called. Returns VERDICT_NOT_VALIDATED when the process cannot be started, or VERDICT_LIMIT when out of
+ * memory; neither function is called then. SIGCHLD must be blocked.
  */
 Verdict validator_start(sd_event *event, int document, ValidatorAnswered answered, ValidatorEnded ended, void *userdata,
                         Validator **ret, Refusal *ret_refusal);

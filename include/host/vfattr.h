@@ -34,8 +34,8 @@ void vf_attributes_read_all(const Sysfs *fs, const VfPlace *vfs, size_t n,
 
 typedef struct VfChange {
         unsigned vf;
-        VfAttributes wanted; /* the attributes to write; a VLAN without priority and protocol is written with priority 0
-                                and 802.1Q */
+        VfAttributes wanted; /* the attributes to write; with a VLAN, a missing priority is written as 0 and a missing
+                                protocol as 802.1Q, if the PF supports these */
         bool only_offered;   /* remove the attributes from wanted that the PF does not support, instead of failing */
         VfAttributes had;    /* attributes before the write; empty if the read failed or the PF supports none */
         /*
@@ -48,7 +48,7 @@ typedef struct VfChange {
 
 typedef enum VfMoment {
         VF_LOOKING, /* about to read the attributes, before or after the write */
-        VF_WRITING, /* about to write those that differ, if any do */
+        VF_WRITING, /* about to write the attributes that differ, if any do */
         VF_DONE,    /* VfChange.result is final */
 } VfMoment;
 

@@ -64,10 +64,10 @@ typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
         DevicePhase phase;
-        char *slot; /* pool and index: "gpu0", "ib-vf1", "a100_0". A companion adds its function: "gpu0-1". NULL: held
-                     */
-        char *pool; /* NULL: a companion or held device that is in no pool */
-        char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
+        char *slot;         /* pool and index: "gpu0", "ib-vf1", "a100_0". A companion adds the number of its function:
+                               "gpu0-1". NULL: held */
+        char *pool;         /* NULL: a companion, or a held device that is in no pool */
+        char *prior_driver; /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
@@ -79,20 +79,20 @@ typedef struct AllocationDevice {
         unsigned vgpu_total; /* the most vGPUs of this type that its GPU can have; 0 unknown. Stored, because the driver
                                 reports it only while the GPU has no vGPU */
         char mdev[UUID_STRING_MAX]; /* UUID of the mediated device that is its vGPU; "": none, or not assigned yet */
-        bool is_vf;
-        PciAddress physfn;       /* the PF; valid if is_vf */
-        VfAttributes attributes; /* of an assigned VF: what the job sets, requested or generated */
-        unsigned generated;      /* bits (VfAttributes.set) of the attributes that the daemon generated; a PF need not
-                                    support them */
-        unsigned fatal;          /* count of fatal PCI Express errors when the device was prepared */
-        VfAttributes baseline;   /* of a VF: attributes before the allocation, which a release restores */
+        bool is_vf;                 /* a VF, or a slot for a mediated device (model/mdev-slots.h) */
+        PciAddress physfn;          /* valid if is_vf: the PF; of a slot, the GPU */
+        VfAttributes attributes;    /* of an assigned VF: what the job sets, requested or generated */
+        unsigned generated;    /* bits (VfAttributes.set) of the attributes that the daemon generated and that a PF need
+                                  not support */
+        unsigned fatal;        /* count of fatal PCI Express errors when the device was prepared */
+        VfAttributes baseline; /* of a VF: attributes before the allocation, which a release restores */
         bool has_baseline;
         bool has_fatal; /* fatal is valid: the kernel counts these errors for the device */
         /* Identity of the card, to find it again after a boot that changes its address. */
         uint16_t vendor, device, subsystem_vendor, subsystem_device;
-        uint64_t serial; /* serial number of the card (for a VF, of its PF); 0: none */
-        int vf_index;    /* if is_vf: the N of virtfnN in the PF's directory; -1 unknown */
-        char *path;      /* path of the device below sys/devices */
+        uint64_t serial; /* serial number of the card (for a VF, of its PF); 0: none, or unknown */
+        int vf_index; /* if is_vf: the N of virtfnN in the PF's directory, or the number of the slot - 1; -1 unknown */
+        char *path;   /* path of the device below sys/devices */
         bool lost; /* another allocated device has the address now, and the card was not found elsewhere. Such an entry
                       claims no address */
         /* Host NUMA node for the domain document (inventory_device_cpu_node()). Stored, so that the document stays the
@@ -137,7 +137,7 @@ typedef struct AllocationService {
 
 /* What the daemon knows about an allocation and does not write to its file. */
 typedef struct AllocationStatus {
-        char *domain;        /* the running domain that uses its devices; NULL: none known */
+        char *domain;        /* name of the running domain that uses its devices; NULL: none known */
         bool running;        /* a guest runs and all its memory is allocated. Set by ledger_set_running() */
         bool taken;          /* the reason says that a program, or the host, uses a device of the allocation */
         bool halted;         /* the last attach or detach has failed, and the daemon does not continue it by itself */
@@ -150,7 +150,7 @@ typedef struct AllocationStatus {
         const char *partition_lost; /* why the partition of a ready allocation is not active: a static text that follows
                                        a colon and ends with a full stop. NULL: active, as far as is known */
         unsigned partition_delay;   /* seconds between the last failed activation and the next try; doubled by each
-                                       failure; 0: none has failed */
+                                       failure, up to a limit; 0: none has failed */
         uint64_t partition_retry;   /* when to try again: CLOCK_MONOTONIC, microseconds */
         uint32_t prepared_by;       /* number of the last job that prepared it; 0: none */
         uint64_t shown[ALLOCATION_SHOWN_MAX]; /* digests of its D-Bus properties, as clients last saw them
@@ -165,21 +165,23 @@ typedef struct Allocation {
         char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot to which lease_end refers */
         uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
         char *tag;           /* free text from the caller; NULL: none */
-        char *token;    /* a later request with the same token gets this allocation instead of a new one; NULL: none */
+        char *token;    /* a later request of the owner with the same token gets this allocation instead of a new one;
+                           NULL: none */
         char *consumer; /* UUID, in lower case, of its consumer in Placement or of its claim in Kubernetes; NULL: none
                          */
         bool release_with_domain; /* release the allocation when its domain ends */
-        bool had_domain;          /* a domain has used the allocation; set only with release_with_domain. In
- quarantine: a guest of Nova has used the device */
+        bool had_domain;          /* a domain has used the allocation; set only with release_with_domain. Of an entry in
+                                     quarantine: a guest of Nova has used the device */
         bool forced;              /* the request had force=true, so a display of the console may be allocated */
-        uint64_t generation;     /* the node's counter of allocations when this one was made: unique, unlike the name */
+        uint64_t generation; /* number of this version of the allocation, unique on the node: an attach or detach gives
+                                it a new one */
         AllocationState state;   /* the state on disk, so never ALLOCATION_IN_USE. If ledger_find() returns the
                                     allocation, only ledger_set_state() may change it */
         AllocationStatus status; /* what is not on disk */
         char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
                          NULL */
         char *vfio_driver;         /* VFIO driver of its devices, copied: VfioDriver= may change later */
-        AllocationDevice *devices; /* assigned devices in slot order, each before its companions; then held devices */
+        AllocationDevice *devices; /* assigned devices, each before its companions; then held devices */
         size_t n_devices;
         int partition; /* id of the NVLink partition that its GPUs form; -1: none */
         CpuSet cpus;   /* claimed host CPUs. A claim takes whole cores, so there may be more CPUs than pins */
@@ -192,8 +194,8 @@ typedef struct Allocation {
         GuestTopology topology;
         unsigned spare_ports; /* empty ports on each root bus of the guest, copied: SparePorts= may change later */
         Region regions[ALLOCATION_REGIONS_MAX];
-        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entries of its regions; only while
-                                                                      the allocation is in the ledger */
+        const struct SharedRegion *shared[ALLOCATION_REGIONS_MAX]; /* the ledger's entries of its regions; NULL while
+                                                                      the allocation is in no ledger */
         size_t n_regions;
         AllocationService *services; /* each endpoint once */
         size_t n_services;
@@ -269,21 +271,21 @@ uint64_t allocation_memory(const Allocation *a);
  * same PF and VF index), and the same serial number or, if a serial number is unknown, the same path.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
-/* The name of the host device that a guest gets with d, as in guest/domain-facts.h. */
+/* The name of the host device that a guest gets with device `d`, as in guest/domain-facts.h. */
 #define ALLOCATION_DEVICE_SOURCE(d) (*(d)->mdev ? (d)->mdev : PCI_ADDRESS_STR((d)->address))
 
-/* Returns true when dev has the vGPU of d: the same type and, for a mediated device, the same UUID. */
+/* Returns true when dev has the vGPU of `d`: the same type and, for a mediated device, the same UUID. */
 bool allocation_device_has_vgpu(const AllocationDevice *d, const PciDevice *dev);
-/* Gives each vGPU that will be a mediated device a UUID, unless it has one already: mdev_uuid_format() makes it from
- * the id of the allocation. */
+/* Gives a UUID to each vGPU that will be a mediated device and has no UUID yet. mdev_uuid_format() makes the UUID from
+ * the id of the allocation, which must be set, and the address of the device. */
 void allocation_assign_mdevs(Allocation *a, const Inventory *inv);
 /* Returns true when every settled device of the allocation is present, is the allocated card, is bound to its driver
  * (allocation_driver()) and has its vGPU. A boot unbinds the devices and removes the vGPUs. */
 bool allocation_is_bound(const Allocation *a, const Inventory *inv);
-/* Returns true when the serial numbers of d and dev are known and differ. */
+/* Returns true when the serial numbers of `d` and dev are known and differ. */
 bool allocation_device_differs(const AllocationDevice *d, const PciDevice *dev);
-/* Makes dev the card of d: copies the address and identity of dev. A serial number that was not read does not replace
- * that of d. 0, or -ENOMEM, which leaves d unchanged. */
+/* Makes dev the card of `d`: copies the address and identity of dev, and forgets the place of `d` in a guest. A serial
+ * number that was not read does not replace that of `d`. 0, or -ENOMEM, which leaves `d` unchanged. */
 int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const PciDevice *dev);
 
 /*

@@ -34,7 +34,7 @@ char *ledger_file_format(const Allocation *a);
 typedef enum LedgerFileResult {
         LEDGER_FILE_OK,
         LEDGER_FILE_BROKEN,          /* not JSON, cut off, or a member is missing or out of range */
-        LEDGER_FILE_UNKNOWN_VERSION, /* written by a newer program */
+        LEDGER_FILE_UNKNOWN_VERSION, /* of a version that this program does not know, such as that of a newer program */
 } LedgerFileResult;
 /* Parses the text of a file, which need not end with a NUL. LEDGER_FILE_OK sets *ret. Otherwise *ret_message says what
  * is wrong (NULL when out of memory), and the caller frees it. A lack of memory counts as LEDGER_FILE_BROKEN. */

@@ -66,10 +66,10 @@ typedef struct Ledger {
         size_t n_slots;
         CpuSet cpus;
         /*
-         * Devices in quarantine: their release failed, a guest of Nova has used them, or an admin must inspect them
-         * after each use (OneTimeUse=). Neither the device nor its IOMMU group is allocated while it is in quarantine.
-         * Each entry is an allocation made by allocation_reduce(): the name of the former holder (after a guest of
-         * Nova, of the pool), only this device, and the cause as reason. The entries are on disk too.
+         * Devices in quarantine: their release failed, a job hangs at them, a guest of Nova has used them, or an admin
+         * must inspect them after each use (OneTimeUse=). Neither the device nor its IOMMU group is allocated while it
+         * is in quarantine. Each entry is an allocation made by allocation_reduce(): the name of the former holder
+         * (after a guest of Nova, of the pool), only this device, and the cause as reason. The entries are on disk too.
          */
         Allocation **quarantined;
         size_t n_quarantined;
@@ -148,7 +148,7 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 /*
  * Returns VERDICT_NONE when a new allocation may have dev: neither dev nor its IOMMU group, PF or VFs are claimed, in
  * quarantine, or have a finding that refuses requests. status may be NULL: no findings. except: an allocation whose
- * claims are ignored, or NULL.
+ * claims of dev, of its PF and of its IOMMU group are ignored, or NULL. Claims of VFs of dev always count.
  */
 Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
                             const PciDevice *dev, const Allocation *except, Refusal *ret);
@@ -159,8 +159,8 @@ typedef struct VgpuRoom {
         unsigned further; /* further vGPUs of the type that the GPU has room for, beside those that exist or are
                              promised */
 } VgpuRoom;
-/* Sets *ret to the room for vGPUs of the type called name. grown: an allocation outside the ledger whose vGPUs count as
- * if it were in the ledger, or NULL. */
+/* Sets *ret to the room for vGPUs of the type called name on the GPU of vf. grown: an allocation outside the ledger
+ * whose vGPUs count as if it were in the ledger, or NULL. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret);
 /* Returns VERDICT_NO_VGPU unless each GPU has room for the vGPUs that `a` wants of it, and these are of one type. `a`

@@ -13,7 +13,7 @@
 #define REGION_SIZE_MAX        (64ULL << 30)
 #define ALLOCATION_REGIONS_MAX 4U
 
-/* Prefix of the region's file in /dev/shm and of its name in libvirt. */
+/* Prefix of the name in /dev/shm of the region's file or the link to it, and of the name in libvirt's <shmem>. */
 #define REGION_FILE_PREFIX "passthroughd-"
 #define REGION_FILE_MAX    (sizeof(REGION_FILE_PREFIX) + REGION_NAME_MAX)
 

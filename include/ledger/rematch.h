@@ -3,8 +3,9 @@
 
 /*
  * Finds the devices of allocations after a boot that renumbered PCI buses. A card is identified by its ids and serial
- * number. If the serial number is unknown, the slots on the path to it identify the card, because slots do not depend
- * on bus numbers. A VF is identified by its PF and VF index. A device that matches two cards matches none. Pure.
+ * number. If its serial number is unknown or other cards have the same one, the slots on the path to the card decide,
+ * because slots do not depend on bus numbers. A VF is identified by its PF and VF index. A device that matches two
+ * cards matches none. Pure.
  */
 
 #include "ledger/ledger.h"
@@ -12,19 +13,20 @@
 typedef struct Rematch {
         Allocation *allocation;
         size_t index;         /* index in allocation->devices */
-        const PciDevice *now; /* the card of the device; NULL: not found, and the device at its address belongs to
-                                 another allocation */
+        const PciDevice *now; /* the card of the device; NULL: not found, although another entry's card now has the
+                                 address of the device, or of its PF or a VF of it */
 } Rematch;
 
-/* Returns true when dev has the ids, the slot number and the function number of `d` (a VF: the slot and function of its
- * PF, and the VF index). Only then the serial number of dev is worth reading. */
+/* Returns true when dev has the ids, the slot number and the function number of `d`; for a VF, the slot and function
+ * number of its PF, and the VF index. Only then is the serial number of dev worth reading. */
 bool rematch_may_be(const AllocationDevice *d, const PciDevice *dev);
 /* Returns true when the device at the address of `d` is the allocated card, at the same path as before. */
 bool rematch_is_home(const AllocationDevice *d, const Inventory *inv);
-/* Finds the devices whose address changed, in the order of the allocations. Apply all entries together, because cards
- * may have swapped addresses. 0 or -ENOMEM. The caller frees *ret. */
+/* Finds the devices whose address or path changed, and those whose address another card has taken, in the order of the
+ * allocations. Apply all entries together, because cards may have swapped addresses. 0 or -ENOMEM. The caller frees
+ * *ret. */
 int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inventory *inv, Rematch **ret,
                  size_t *ret_n);
-/* Returns true when both paths go through the same slots. Bus numbers are ignored: "pci0000:80/0000:81:02.0" and
- * "pci0000:80/0000:90:02.0" are equal. */
+/* Returns true when both paths go through the same slots. The bus numbers of bridges and devices are ignored, but not
+ * that of the root: "pci0000:80/0000:81:02.0" and "pci0000:80/0000:90:02.0" are equal. */
 bool rematch_same_slots(const char *a, const char *b);

@@ -33,7 +33,8 @@ typedef struct CheckFacts {
                                    (allow_unsafe_interrupts) */
         bool idle_d3_disabled;  /* vfio-pci does not put unused devices in D3 (disable_idle_d3) */
         unsigned xen_cpus;      /* CPUs of the machine, which Xen reports to dom0; 0 unknown */
-        bool running; /* the facts are of the running machine, not of a recording; the members below are known */
+        bool running; /* the facts are of the running machine, not of a recording. The members below are set only if
+                         this is true */
         DriverSetting settings[CHECK_SETTINGS_MAX];
         size_t n_settings;
         PciAddress managed_vfs[CHECK_SETTINGS_MAX]; /* VFs whose network interfaces NetworkManager configures */

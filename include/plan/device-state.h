@@ -9,7 +9,7 @@
 
 typedef enum DeviceState {
         DEVICE_STATE_HOST, /* no pool offers the device, the host needs it, it cannot be what its pool says (VgpuType=,
-                              ConfidentialMode=), or a job is preparing it */
+                              ConfidentialMode=), or a job works on it while no allocation has it */
         DEVICE_STATE_AVAILABLE,
         DEVICE_STATE_ALLOCATED,
         DEVICE_STATE_RESERVED,         /* a lease has the device, which still has its host driver */
@@ -17,11 +17,12 @@ typedef enum DeviceState {
         DEVICE_STATE_HARDWARE_CHANGED, /* allocated, but another card is at its address */
         DEVICE_STATE_STUCK,       /* a job hangs on the device, its PF, one of its VFs or a member of its IOMMU group */
         DEVICE_STATE_QUARANTINED, /* the device, its PF, a VF of it or a member of its IOMMU group is in quarantine */
-        DEVICE_STATE_UNHEALTHY, /* the device, its PF, one of its VFs or a member of its IOMMU group does not answer, or
-                                   reported errors */
-        DEVICE_STATE_CONTESTED, /* a guest without an allocation has the device; or its driver or its IOMMU group keeps
-                                   its allocation from using it (plan/promise.h); or it is a PF and another program
-                                   changed its number of VFs */
+        DEVICE_STATE_UNHEALTHY, /* the device, its PF, one of its VFs or a member of its IOMMU group has a finding that
+                                   device_status_check_unhealthy() refuses; of an allocated device, only the device
+                                   itself counts */
+        DEVICE_STATE_CONTESTED, /* a guest without an allocation has the device; or its driver, its IOMMU group or the
+                                   like keeps its allocation from using it (plan/promise.h); or no allocation made its
+                                   vGPU; or it is a PF and another program changed its number of VFs */
         _DEVICE_STATE_MAX,
 } DeviceState;
 const char *device_state_to_string(DeviceState s);

@@ -44,7 +44,8 @@ typedef struct PlanLimit {
 } PlanLimit;
 
 typedef struct Plan {
-        Allocation *allocation; /* without a name; the drivers and overrides to restore are those of the inventory */
+        Allocation *allocation; /* plan_make() leaves it without a name; the drivers and overrides to restore are those
+                                   of the inventory */
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
@@ -82,22 +83,23 @@ typedef struct HostView {
 } HostView;
 
 /*
- * Makes a plan. Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says what was short
- * and by how much.
+ * Makes a plan. Returns VERDICT_NONE and sets *ret, which the caller frees. Otherwise *ret_refusal says why, for
+ * example what is short and by how much.
  */
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
  * Plans further devices for allocation `a`, as close as possible to those that it has. The allocation of *ret has only
- * the new devices, in slots that `a` does not have; the score is that of all devices together. r: may have pools, at,
- * numa, proximity, limits, attributes and no_fabric. Otherwise as plan_make().
+ * the new devices, in slots that `a` does not have, and the name of `a`; the score is that of all devices together. r:
+ * may have pools, at, numa, proximity, limits, attributes and no_fabric. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
- * Marks the devices as detaching that allocation `a` loses with the assigned device in the slot: the device, its
- * companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices are
- * marked together. Refuses if the rest needs the device: it is a GPU of an NVLink partition, another device of its
- * IOMMU group stays, it is the last device that a service needs, or the last device of an allocation without CPUs.
- * Also refuses for a confidential guest. After a refusal `a` is inconsistent, and must be dropped.
+ * Marks as detaching the devices that allocation `a` loses together with the assigned device in the slot: this device,
+ * its companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices
+ * are marked together, and no other device can be detached. Refuses if no assigned device has the slot, or if the rest
+ * needs the device: it is a GPU of an NVLink partition, another device of its IOMMU group stays, it is the last device
+ * that a service needs, or the last device of an allocation without CPUs. Also refuses for a confidential guest. After
+ * a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
 /* Returns the card that replaced the device of `d`. NULL: the device is there or lost, or its address has no card. */
@@ -107,8 +109,8 @@ const PciDevice *plan_find_replacement(const HostView *view, const AllocationDev
  * free, and has the same role in its IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: no device was replaced.
  */
 Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret);
-/* Makes the cards that replaced devices the devices of `a`, as in a new allocation: a release restores their present
- * drivers. 0 or -ENOMEM. */
+/* Replaces devices of `a` by the cards that plan_find_replacement() returns, as in a new allocation: a release restores
+ * the present drivers of the cards. 0 or -ENOMEM. */
 int plan_accept(const HostView *view, Allocation *a);
 Plan *plan_free(Plan *p);
 DEFINE_CLEANUP(Plan *, plan_free)

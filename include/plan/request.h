@@ -8,7 +8,8 @@
 #include "model/numapolicy.h"
 
 #define REQUEST_POOLS_MAX   8U
-/* The most devices of a request, over all pools: a guest with root ports for more devices does not boot. */
+/* The most devices of a request, over all pools; slots of services count too. A guest with root ports for more devices
+ * does not boot. */
 #define REQUEST_DEVICES_MAX 64U
 #define REQUEST_LIMITS_MAX  32U
 #define REQUEST_PAGE_MIN    4096U  /* bytes; ordinary pages of x86-64 */
@@ -44,8 +45,8 @@ typedef struct RequestDevice {
 } RequestDevice;
 
 typedef struct Request {
-        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, in which the guest's slots are. Services too:
-                                                 callers name them like pools */
+        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is also that of the guest's slots. Has
+                                                 services too, which callers name like pools */
         size_t n_pools;
         RequestPool services[REQUEST_POOLS_MAX]; /* the services among the pools; set by request_for_hardware() */
         size_t n_services;
@@ -113,10 +114,10 @@ Verdict request_add_region(Request *r, const char *name, uint64_t size, uint64_t
 #define SLOT_NAME_MAX 80
 const char *slot_name(const char *pool, unsigned index, char buf[static SLOT_NAME_MAX]);
 
-/* Returns true when this request is a repetition of the one that made `a`: it has the same owner and token. */
+/* Returns true when r repeats the request that made `a`: `a` has this owner and the token of r. */
 bool request_is_again(const Request *r, uint32_t owner, const Allocation *a);
 
-/* Returns true when the request names exact devices, nodes or CPUs. */
+/* Returns true when the request names exact devices, nodes, CPUs or memory nodes. */
 bool request_is_exact(const Request *r);
 
 /* Returns the page size of the guest's memory in bytes, also for ordinary pages. */

@@ -31,8 +31,8 @@ typedef struct Score {
  * A NIC belongs with its GPU, because the two exchange data by RDMA. So in a request with GPUs every NIC counts as the
  * NIC of a GPU, and its NUMA node is less important than its distance to the GPU.
  *
- * Score.held: In most groups a held device counts once. These are the IOMMU groups below one switch with VFs of one PF
- * only, or with all free VFs of each of their PFs. In any other group a held device counts once for each chosen device
+ * Score.held: In most groups a held device counts once: in IOMMU groups below one switch that have VFs of one PF only,
+ * or that have all free VFs of each of their PFs. In any other group a held device counts once for each chosen device
  * of the group, and the chosen devices count for each other in the same way. The score of such a group cannot be
  * computed switch by switch; it only depends on the requested devices.
  *

@@ -32,11 +32,10 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
 
 /*
  * Generates the MAC, node GUID and port GUIDs that the VFs of `a` lack, and the link policy "auto" for a VF with a
- * generated GUID. Records in AllocationDevice.generated those that need not be set: none for a VF that has no link
- * without GUIDs. Call it after vf_identity_merge(), when `a` has its
- * id and is not in the ledger yet. Class and card of a VF decide which identities it can have. A VF whose PF has
- * VirtualFunctions=external gets none. VERDICT_ALLOCATED: the request asks for the stable identity of another VF of the
- * node. VERDICT_LIMIT: out of memory.
+ * generated GUID. Records in AllocationDevice.generated which of these the PF need not support: none for a VF that has
+ * no link without GUIDs. Call it after vf_identity_merge(), when `a` has its id and is not in the ledger yet. Class and
+ * card of a VF decide which identities it can have. A VF whose PF has VirtualFunctions=external gets none.
+ * VERDICT_ALLOCATED: the request asks for the stable identity of another VF of the node. VERDICT_LIMIT: out of memory.
  */
 Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentities *l, Refusal *ret);
 

@@ -3,9 +3,9 @@
 
 /*
  * The changes to hardware, as an ordered list of single steps. The functions below make the list, and host/executor.h
- * runs it. A step has a kind, and the values for this kind: the state that the step reaches, and for its undo the state
- * before. A reset has no undo. A step whose state is already reached changes nothing, so a list can be run again
- * after a crash.
+ * runs it. A step has a kind and the values for this kind, such as the state that the step reaches and the state that
+ * its undo restores. Some kinds have no undo, such as a reset. A step whose state is already reached changes nothing,
+ * so a list can be run again after a crash.
  */
 
 #include "config/config.h"
@@ -23,8 +23,8 @@ typedef enum StepKind {
         STEP_NUMVFS,        /* set sriov_numvfs from 0 to a count */
         STEP_RESET,         /* reset the device through sysfs */
         STEP_CHECK, /* check that the device's config space answers; with check.compares, also that the device has had
-                       no further fatal errors */
-        STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores the attributes from before */
+                       no more fatal errors than check.fatal */
+        STEP_ATTRIBUTES,           /* set attributes of a VF; the undo restores their former values */
         STEP_SUPPORTED_ATTRIBUTES, /* as STEP_ATTRIBUTES, without attributes that the PF does not offer */
         STEP_TRY_ATTRIBUTES,       /* as STEP_SUPPORTED_ATTRIBUTES; a failure is only reported */
         STEP_RESTORE,              /* as STEP_ATTRIBUTES; a failure quarantines the VF */
@@ -34,13 +34,13 @@ typedef enum StepKind {
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
         STEP_MAKE_REGION,          /* create the shared memory region on its node */
         STEP_REMOVE_REGION,        /* wipe and remove the shared memory region */
-        STEP_FIND_PORTS, /* find a free port in the domain for the device of each STEP_PLUG; if there is no domain, the
-                            STEP_PLUG steps do nothing */
-        STEP_PLUG,       /* attach the device to the domain */
-        STEP_UNPLUG,     /* detach the device from the domain; nothing to do if the domain does not have the device */
-        STEP_VGPU,       /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
-        STEP_CHECK_UNUSED, /* wait a few seconds until no process has the device open. With may_lack, check once and do
-                              not wait */
+        STEP_FIND_PORTS,   /* find a free port in the domain for the device of each STEP_PLUG; if libvirt has no such
+                              domain, the STEP_PLUG steps do nothing */
+        STEP_PLUG,         /* attach the device to the domain */
+        STEP_UNPLUG,       /* detach the device from the domain; nothing to do if the domain does not have the device */
+        STEP_VGPU,         /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
+        STEP_CHECK_UNUSED, /* check that no process has the device open; waits a few seconds at most for the last
+                              process to close it. With may_lack, check once and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
@@ -58,8 +58,8 @@ typedef struct Step {
         PciAddress device; /* not set in steps for shared memory or a partition. In steps for a service: a device that
                               the service may use, or not set */
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: if the step fails for a reason that
-         * step_may_lack() accepts, the earlier steps are not undone. The step only asks about its device, and holds no
-         * lock of it. */
+         * step_may_lack() accepts, the earlier steps are not undone. Such a step only asks about its device: while it
+         * hangs, it holds no lock of the device. */
         bool may_lack;
         bool skipped;   /* the job found at its start that this step is not needed */
         unsigned chain; /* number of the chain, from 1 on (steps_set_chains()); 0: the step runs alone */
@@ -73,11 +73,12 @@ typedef struct Step {
                         const char *instead; /* a device on this driver (may be NULL) needs no unbind */
                         bool is_vf;
                         bool checks_idle;   /* driver is a host driver: first check that no process uses the device */
-                        bool checks_closed; /* driver is a VFIO driver: first check that no process has it open */
+                        bool checks_closed; /* driver is a VFIO driver: first check that the device is not open */
                         uint32_t gpu_node;  /* only with checks_idle: N + 1 for the GPU's /dev/nvidiaN; 0 unknown */
                 } unbind;
                 const char *driver; /* STEP_BIND */
-                bool on; /* STEP_RUNTIME_PM, STEP_D3COLD, STEP_AUTOPROBE: "on" or 1. The undo sets the other value */
+                bool on; /* STEP_RUNTIME_PM, STEP_D3COLD, STEP_AUTOPROBE: true writes "on" or 1, false "auto" or 0. The
+                            undo writes the other value */
                 unsigned count;               /* STEP_REMOVE_VFS, STEP_NUMVFS: the number of VFs */
                 struct {                      /* STEP_RESET */
                         ResetMethod method;   /* written to reset_method first, unless it is RESET_METHOD_DEFAULT */
@@ -101,7 +102,7 @@ typedef struct Step {
                 const char *service; /* STEP_STOP_SERVICE, STEP_START_SERVICE: the systemd unit */
                 struct {             /* STEP_MAKE_REGION, STEP_REMOVE_REGION */
                         Region region;
-                        const char *group; /* Unix group that may read and write the memory; NULL: none */
+                        const char *group; /* Unix group that may use the memory; NULL in STEP_REMOVE_REGION */
                 } memory;
                 struct {                     /* STEP_FIND_PORTS, STEP_PLUG, STEP_UNPLUG */
                         const char *domain;  /* UUID of the domain */
@@ -114,7 +115,7 @@ typedef struct Step {
                         const char *mdev; /* UUID of the mediated device; NULL for a vGPU of a VF */
                 } vgpu;
                 struct {                  /* STEP_CHECK_UNUSED */
-                        const char *mdev; /* UUID of the mediated device of the device; NULL: none */
+                        const char *mdev; /* UUID of the device's mediated device; NULL: none */
                         bool is_vf;
                 } unused;
                 unsigned partition; /* STEP_ACTIVATE, STEP_DEACTIVATE */
@@ -137,7 +138,7 @@ typedef enum StepLimit {
 
 typedef enum StepFailure {
         STEP_FAILS_RUN,
-        STEP_FAILS_DEVICE, /* no more steps for the device, the other steps are done. The step is not undone */
+        STEP_FAILS_DEVICE, /* the device gets no more steps, but other devices do. The step is not undone */
         STEP_FAILS_ALONE,  /* the failure is only reported; the step is not undone */
 } StepFailure;
 
@@ -172,7 +173,7 @@ static inline bool step_has_device(const Step *s) {
         return step_properties[s->kind].subject <= STEP_OF_ATTRIBUTES;
 }
 
-/* Returns the device that is quarantined when the step fails. */
+/* Returns the device that the step is about. It is quarantined when a step with STEP_FAILS_DEVICE fails. */
 static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->vf.address : s->device;
 }
@@ -198,8 +199,8 @@ typedef struct StepList {
         unsigned question_sec; /* the least limit of a step that asks Fabric Manager, libvirt or NVIDIA's library, which
                                   may take 20 s to answer; passthroughd-root, which asks them, may take 8 s more.
                                   step_list_new() sets it to 30 */
-        Allocation *guest;     /* owned: the allocation whose domain STEP_FIND_PORTS searches, with all devices settled;
-                                  NULL without such a step */
+        Allocation *guest; /* owned: a copy of the allocation whose domain STEP_FIND_PORTS searches, with all devices
+                              settled; NULL without such a step */
 } StepList;
 
 StepList *step_list_new(void);
@@ -219,7 +220,7 @@ int step_list_result(const StepList *l);
 /* Sets *ret to the list and returns 0. If lacks_memory is set, frees the list and returns -ENOMEM. */
 int step_list_finish(StepList *l, StepList **ret);
 void step_list_remove(StepList *l, size_t i);
-/* Moves the steps from index first to the end of the list to the position `to`, which is at most first. */
+/* Moves the last steps of the list, those from index `first` on, to the position `to`, which is at most `first`. */
 void step_list_move(StepList *l, size_t first, size_t to);
 /* Adds the devices of the steps to the array, sorts the array and removes duplicates. Returns 0 or -ENOMEM. */
 int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
@@ -227,8 +228,9 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
  * parallel. Two devices share a chain when the kernel serialises their steps, or when the order of their steps matters:
- * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots, and the devices below
- * one bridge, because Linux 6.12 holds the lock of the bridge during a reset (pci_reset_function()).
+ * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots for mediated devices,
+ * and the devices directly below one bridge, because Linux 6.12 holds the lock of the bridge during a reset
+ * (pci_reset_function()).
  *
  * Step.chain is 0 for a step that runs alone: it acts on no device or on several at once, acts on the domain of a
  * guest, or checks that no process has a device open. A step that runs alone begins when all steps before it have
@@ -238,17 +240,17 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
  */
 int steps_set_chains(StepList *l, const Inventory *inv);
 /*
- * Returns the number of seconds after which the step is given up: JobTimeoutSec=, or three times that for two kinds of
- * steps. One is a reset, during which the kernel polls up to 65.5 s with each reset method in turn (pci_dev_wait() in
- * drivers/pci/pci.c). The other is a change of the number of VFs, for which the kernel serves one PF at a time
- * (pci_rescan_remove_lock). A step that asks Fabric Manager, libvirt or NVIDIA's library has at least
+ * Returns the number of seconds after which the step is given up; 0: never. It is JobTimeoutSec=, or three times that
+ * for two kinds of steps. One is a reset, during which the kernel polls up to 65.5 s with each reset method in turn
+ * (pci_dev_wait() in drivers/pci/pci.c). The other is a change of the number of VFs, for which the kernel serves one PF
+ * at a time (pci_rescan_remove_lock). A step that asks Fabric Manager, libvirt or NVIDIA's library has at least
  * StepList.question_sec; a STEP_CHECK_GPU has at least that time for each STEP_CHECK_GPU of the list.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
 /* Returns the index after the last step of the part of the list that begins with the step at index first. A part has
  * either steps that run alone, one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
-/* Returns the number of seconds after which every step of the list is done or given up. */
+/* Returns the number of seconds after which every step of the list is done or given up; 0: there is no limit. */
 unsigned step_list_timeout_sec(const StepList *l);
 
 /* Returns the step as a phrase: "unbind 0000:82:00.0 from nvidia". The caller frees; NULL when out of memory. */
@@ -266,8 +268,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
  *
  * A device on any host driver counts as returned. Devices that are missing, or whose address another card has, are
- * skipped, also if they disappear while the steps run. vGPUs are removed first, because the removal fails while a
- * process has one open. Returns 0 or -ENOMEM.
+ * skipped, also if they disappear while the steps run. vGPUs are removed first: while a process has one open, its
+ * removal fails, which ends the release. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
 /* Extends steps, which steps_prepare() made: finds ports before all other steps, and after them plugs in the n
@@ -275,14 +277,14 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
  * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
-/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and a
- * check finds that no process has a device of part open. The other arguments are those of steps_plug(). Returns 0 or
- * -ENOMEM. */
+/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and then
+ * the steps check that no process has a device of part open. Does nothing if n is 0. The other arguments are those of
+ * steps_plug(). Returns 0 or -ENOMEM. */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
 /* Extends steps, which steps_prepare() made: first stops the services in StopServices= of the pools whose devices are
- * unbound, then checks that the devices are idle, and at the end starts the services in reverse order. Returns 0 or
- * -ENOMEM. */
+ * unbound, then checks that the devices of these pools are idle, and at the end starts the services in reverse order.
+ * Returns 0 or -ENOMEM. */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
 /* Completes the resets in steps, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool decide
  * how. A companion may be reset by any method or by none, because the reset of the assigned function also resets its
@@ -295,9 +297,9 @@ int steps_clean(const Allocation *a, const Config *config, StepList *steps);
  * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
  * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
-/* Extends steps, which steps_prepare() made; call it after steps_around_services() and steps_make_regions(). The
- * health of each device except mediated devices is checked before the first write: by
- * StepList.checks_health if the steps bind the device, otherwise by a STEP_CHECK_HEALTH. Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made. Call it after steps_around_services() and steps_make_regions(). The health
+ * of each device except mediated devices is checked before the first write: by StepList.checks_health if the steps bind
+ * the device, otherwise by a STEP_CHECK_HEALTH. Returns 0 or -ENOMEM. */
 int steps_check_health(const Allocation *a, StepList *steps);
 /* steps_make_regions() adds steps that create the shared memory of the allocation, before all other steps, because that
  * takes longest and fails most often. steps_remove_regions() adds steps at the end that remove the shared memory.
@@ -305,7 +307,7 @@ int steps_check_health(const Allocation *a, StepList *steps);
 int steps_make_regions(const Allocation *a, const Config *config, StepList *steps);
 int steps_remove_regions(const Allocation *a, StepList *steps);
 /*
- * Do nothing without Manager= in the configuration or an NVLink partition in the allocation. steps_activate() adds a
+ * Do nothing if the configuration has no Manager=, or the allocation has no NVLink partition. steps_activate() adds a
  * step that activates the allocation's NVLink partition after all other steps, when the GPUs are bound.
  * steps_deactivate() adds a step that deactivates the partition before all other steps. again: a guest may have the
  * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
@@ -314,9 +316,9 @@ int steps_remove_regions(const Allocation *a, StepList *steps);
 int steps_activate(const Allocation *a, const Config *config, bool again, StepList *steps);
 int steps_deactivate(const Allocation *a, const Config *config, StepList *steps);
 /* Returns true if the job still succeeds when the step fails with this negative errno. The step and the steps after it
- * are then left out, and the earlier steps stay done. Such a failure means that a process has, or may have, a device
- * open; that Fabric Manager does not run, is not ready or does not answer; that its library is missing or has another
- * version; or that passthroughd-root does not answer. */
+ * are then left out, and the earlier steps stay done. False unless Step.may_lack is set. Such a failure means that a
+ * process has, or may have, a device open; that Fabric Manager does not run, is not ready or does not answer; that its
+ * library is missing or has another version; or that passthroughd-root does not answer. */
 bool step_may_lack(const Step *s, int error);
 /* Adds a STEP_CHECK_UNUSED for each device of `a`. Returns 0 or -ENOMEM. */
 int steps_check_unused(const Allocation *a, StepList *steps);
@@ -333,12 +335,12 @@ bool step_lists_share_service(const StepList *a, const StepList *b);
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
 
-/* Returns a static text for a negative errno with which the step failed: the cause, which begins in lower case, and for
- * some errors a remedy. NULL for an unknown error. */
+/* Returns a static text for a negative errno with which the step failed: the cause, as the rest of a sentence after a
+ * colon, and for some errors a remedy. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
 /* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. found: the
- * attributes that the VF had before; NULL for a step without attributes. The caller frees the sentence; NULL when out
- * of memory. */
+ * attributes that the VF had before; NULL for a step without attributes, or when they are unknown. The caller frees the
+ * sentence; NULL when out of memory. */
 char *step_failure(const Step *s, int error, const VfAttributes *found);
 /* Returns a sentence that names what stays changed because the undo of the step failed with a negative errno. The
  * caller frees the sentence; NULL when out of memory. */

@@ -83,8 +83,8 @@ char *string_next_word(char **rest);
  * left. */
 bool string_next_words(char **rest, char **words, size_t n);
 
-/* Makes room for one more element in an array that has n elements. Returns 0, or -ENOMEM, which leaves the array
- * unchanged. */
+/* Makes room for one more element in an array that has n elements. Call it for each n in turn, because it allocates
+ * memory only for some of them. Returns 0, or -ENOMEM, which leaves the array unchanged. */
 int array_reserve(void **array, size_t n, size_t element_size);
 #define ARRAY_RESERVE(array, n) array_reserve((void **) &(array), (n), sizeof(*(array)))
 
@@ -109,9 +109,9 @@ size_t text_prefix(const char *text, size_t max);
 /* Writes the code point as UTF-8 into buf, without a NUL. Returns the number of bytes, at most 4. */
 size_t utf8_encode(uint32_t code, char *buf);
 
-/* Returns true when s is printable: valid UTF-8 without control characters, line breaks, invisible characters,
- * characters that change the text direction, and noncharacters. Single-line text from callers and files is checked with
- * this function. */
+/* Returns true when s is printable: valid UTF-8 without control characters, line breaks, invisible characters (except
+ * joiners and variation selectors), characters that change the text direction, and noncharacters. Single-line text from
+ * callers and files is checked with this function. */
 bool text_is_clean(const char *s);
 
 #define UUID_STRING_MAX 37

@@ -45,7 +45,7 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags);
  */
 int sysfs_read_at(const Sysfs *fs, int dir_fd, const char *name, char *buf, size_t size);
 
-/* As sysfs_read_at(), for a path below the root. */
+/* As sysfs_read_at(), for a path below the root. Follows links. */
 int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);
 
 /* Writes value with one write(2), as attributes require. Returns 0, or a negative errno, such as the kernel's for the

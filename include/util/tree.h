@@ -36,9 +36,9 @@ typedef struct TreeLine {
 /* Called for each item. Returns 0; or a negative value, which stops the parser and becomes its result. */
 typedef int (*TreeFunction)(const TreeLine *line, void *userdata);
 
-/* Calls f for each item in order. file: the name of the file, for messages. Returns 0, -EINVAL, -E2BIG (a limit above
- * is exceeded), -ENOMEM, or the negative value that f returned. On failure *ret_problem (the caller frees) is
- * "FILE:LINE: sentence", or NULL when out of memory. */
+/* Calls f for each item in order. file: the name of the file, for messages. Returns 0, -EINVAL, -E2BIG (too many items,
+ * or a path that is too long), -ENOMEM, or the negative value that f returned. On failure *ret_problem (the caller
+ * frees) is "FILE:LINE: sentence", or NULL when out of memory. */
 int tree_parse(const char *file, const char *text, size_t size, TreeFunction f, void *userdata, char **ret_problem);
 /* As tree_parse(), for a file on disk. If the file cannot be read, *ret_problem is "FILE: sentence". */
 int tree_read(const char *file, TreeFunction f, void *userdata, char **ret_problem);
