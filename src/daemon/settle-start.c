@@ -31,7 +31,7 @@ static bool needs_resume(const Manager *m, const Allocation *a) {
                 (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
 }
 
-/* Returns true when `a` lacks only its partition, and an earlier try to activate it has failed. Another failure is not
+/* Returns true when `a` lacks only its partition, and an earlier try to activate it has failed. Another try is not
  * reported again. */
 static bool is_repeated(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_READY && a->status.partition_lost && a->status.partition_delay > 0 &&
@@ -252,9 +252,10 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
-/* Returns true when a guest of Nova may have used the device while the daemon did not run. The only trace of such a
- * guest is the VFIO driver that the device is bound to. Only devices with OneTimeUse= are counted, because only these
- * go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
+/* Returns true when a guest of Nova may have used the device while the daemon did not run, provided that the device is
+ * bound to a VFIO driver, which is the only trace of such a guest. The callers check the driver by
+ * manager_wants_binding(). Only devices with OneTimeUse= are counted, because only these go to no other guest before
+ * they are cleaned. Nova has no VFs for one-time use. */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
         const Pool *pool = policy_pool(m->host.policy, dev);
@@ -264,7 +265,8 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
 }
 
 /* Queues the PFs that need VFs, and the devices to bind that are no VFs. A PF that hangs then delays only its own VFs.
- * The queue begins with its last element; the PFs are last because they take longer. */
+ * The queue begins with its last element; the PFs are last because they take longer. Leaves devices of
+ * may_have_been_used() to find_unbound(), which would count them as used if they were bound here. */
 static void find_pfs(Manager *m) {
         const Inventory *inv = m->host.inventory;
 

@@ -224,7 +224,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* Notes as new the PFs that were bound to a driver just now, because only now can their VFs be created. */
+/* Notes as new the PFs that need VFs and were bound to a driver just now, because only now can the VFs be created. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);
