@@ -85,16 +85,16 @@ typedef enum UseCheck {
         USE_RELEASE,  /* no device may be open that is on its allocation_driver() or on a VFIO driver; other devices are
                          only checked under Xen */
 } UseCheck;
-/* Refuses when a device of `a` is in use in a way that `check` does not allow, or when that cannot be determined. Has
- * /proc/PID/fd of all processes searched once at most. */
+/* Refuses when a device of `a` is in use in a way that `check` does not allow, or when that cannot be determined. Costs
+ * at most one search of /proc/PID/fd of all processes. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /* As manager_check_use(), but first reads the devices and the other members of their IOMMU groups again. */
 Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /*
  * Searches for a use that USE_RELEASE does not allow: a process, or a guest of Xen, has a device of one of the
- * allocations open. Sets *ret to the index of this allocation. Has /proc/PID/fd of all processes searched once at most.
- * fs: the Sysfs of the calling process. Returns 1 when there is such a use, 0 when there is none, or a negative errno:
- * -EBUSY when the host uses a device without a process, -ENOMEM, or an error of holders_find().
+ * allocations open. Sets *ret to the index of this allocation. Costs at most one search of /proc/PID/fd of all
+ * processes. fs: the Sysfs of the calling process. Returns 1 when there is such a use, 0 when there is none, or a
+ * negative errno: -EBUSY when the host uses a device without a process, -ENOMEM, or an error of holders_find().
  */
 int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret);
 /* Refuses because it is unknown whether the device is in use. error: the negative errno of holders_find(). */

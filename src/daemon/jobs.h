@@ -26,7 +26,7 @@ typedef struct JobQueue {
         Orphans orphans;
         char **stopped; /* names of the services that jobs stop, until systemd was asked to start them again */
         size_t n_stopped;
-        bool stopped_saved;           /* the list on disk is the same */
+        bool stopped_saved;           /* the list on disk has the same names */
         JobTime times[JOB_TIMES_MAX]; /* durations of the jobs that have ended */
         size_t n_times;
 } JobQueue;
@@ -94,8 +94,8 @@ bool orphan_changes_vfs(const JobLock *lock);
 const char *orphans_find_at_vfs(const Orphans *o);
 /* Creates the lock by which a later daemon finds the child of the job. Returns a descriptor or a negative errno. */
 int orphans_lock_job(Orphans *o, const Job *job);
-/* Call it when the job has ended and processes of it are stuck. Removes the devices on which none of them is stuck from
- * the lock file, so that a later daemon does not block these devices. */
+/* Call it when a job has ended and its child still runs. Removes from the job's lock file the devices on which none of
+ * its processes is stuck, so that a later daemon does not block these devices. */
 void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of a job whose child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);

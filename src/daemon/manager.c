@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and frees the manager, serves D-Bus calls, handles the signals of Unix, and runs the event loop. */
+/* Creates and frees the manager, serves D-Bus calls, handles Unix signals, and runs the event loop. */
 
 #include "manager.h"
 #include "facts.h"

@@ -47,7 +47,7 @@ typedef struct NotedEvent {
         HistoryEvent kind;
         char *devices; /* addresses, separated by ", " */
         char *message;
-        char *allocation, *tag;         /* both NULL: no allocation has the devices. tag is also NULL if it has none */
+        char *allocation, *tag; /* both NULL: no allocation has the devices; tag NULL: the allocation has no tag */
         char owner[16], generation[24]; /* uid and generation of the allocation */
 } NotedEvent;
 
@@ -125,9 +125,9 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
 void note_allocation_event(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
 /* Notes the failure of a job for Job.devices; if there are none, for the allocation of the job, if it has one. */
 void note_failure(Manager *m, const Job *job);
-/* Notes why the work on `a` cannot be resumed: its missing devices, its replaced device, and its failure. Does nothing
- * if a->reason says the same already. stands: `a` stays or becomes ready, so no failure is noted. Call it before
- * a->reason changes. */
+/* Notes that the work on `a` cannot be resumed: an event for each missing device or for the replaced one, if that is
+ * why, and the failure of `a`. Does nothing if a->reason says the same already. stands: `a` stays or becomes ready, so
+ * no failure is noted. Call it before a->reason changes. */
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
 /* Notes that the node cannot keep its promise to `a`. If `why` is NULL, notes that it can again. Does nothing if a
  * device is missing or was replaced, which other events tell. */

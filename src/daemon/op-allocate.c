@@ -98,8 +98,8 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* Returns true when a guest that libvirt does not know may run with `a`. Without such a guest, memory is set aside for
- * `a`; with it, the guest has allocated this memory, if it has the devices open. */
+/* Returns true when a guest that libvirt does not know may run with `a`. Until the guest of `a` has allocated its
+ * memory, free memory is set aside for it. A guest that has the devices open has allocated its memory. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;
 }

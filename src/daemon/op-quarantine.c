@@ -244,7 +244,8 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
                  * that a later attempt cleans the device. */
                 still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
-                /* After another result, the disk keeps the old entry, and the next start of the daemon tries again. */
+                /* After another result, the disk keeps the entry of start_clearing(), and the next start of the daemon
+                 * tries again. */
                 r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;
                 if (r < 0)
                         log_full(LOG_ERR, r,

@@ -94,7 +94,7 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
                        Refusal *ret);
 
-/* Starts the job that takes the device in this slot of the allocation from the guest, and returns it to the host. */
+/* Starts the job that takes the device in this slot of the allocation from the guest, and releases it. */
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret);
 /* Starts jobs that detach the devices which were being attached or detached when the daemon ended. */
@@ -108,7 +108,8 @@ bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
 /* Starts the job that creates VFs on a PF without VFs, as VirtualFunctions= asks. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
-/* Starts the job that changes the number of VFs of the PF. Refuses when one of its VFs is in use. */
+/* Starts the job that changes the number of VFs of the PF; if the number is right already, the job only sets attributes
+ * of the VFs. Refuses to change it while a VF is in use. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 
 /* op-reload.c */

@@ -19,8 +19,9 @@
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
 
-/* Returns true when Fabric Manager has lost the partition of `a`, and no process had its GPUs open at the last report.
- * The job checks both again. */
+/* Returns true when the partition of `a` is not active, no process had the GPUs of the partition open at the last
+ * report of Fabric Manager, and no guest is known to run with `a`. The job checks the partition and its GPUs
+ * again. */
 static bool may_activate(const Allocation *a) {
         return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
@@ -252,10 +253,9 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
-/* Returns true when a guest of Nova may have used the device while the daemon did not run, provided that the device is
- * bound to a VFIO driver, which is the only trace of such a guest. The callers check the driver by
- * manager_wants_binding(). Only devices with OneTimeUse= are counted, because only these go to no other guest before
- * they are cleaned. Nova has no VFs for one-time use. */
+/* Returns true when a guest of Nova may have used the device while the daemon did not run, if the device is bound to a
+ * VFIO driver. This driver is the only trace of such a guest; find_unbound() checks it. Only devices with OneTimeUse=
+ * are counted, because only these go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
         const Pool *pool = policy_pool(m->host.policy, dev);

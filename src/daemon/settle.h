@@ -2,7 +2,7 @@
 #pragma once
 
 /* Settle: once per turn of the event loop, does what follows from the notes (note.h). Only settle starts work that no
- * caller has asked for, and only settle tells clients, and the history in the journal, what has changed. */
+ * caller has asked for, and only settle sends the noted events to the journal and the signals to clients. */
 
 #include <systemd/sd-event.h>
 

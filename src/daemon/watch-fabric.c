@@ -54,7 +54,7 @@ static bool is_held(const Ledger *l, unsigned partition) {
 }
 
 /* Finds out for each partition in `lost` whether a process has its GPUs open. Runs in the child, so that the event loop
- * need not search /proc. Searches for each allocation by itself, because the search for one may fail. */
+ * need not search /proc. Searches separately for each allocation, because the search for one may fail. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;
