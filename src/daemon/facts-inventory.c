@@ -51,8 +51,9 @@ static bool has_vfs_job(const Manager *m, PciAddress pf) {
         return false;
 }
 
-/* Returns true when another program changed the number of VFs. Two changes have another cause: the VFs disappear when
- * the driver of the PF changes, and mlx4_core creates the VFs of its module options when it is loaded. */
+/* Returns true when another program changed the number of VFs of a PF with VirtualFunctions=. Two changes have another
+ * cause: the VFs disappear when the driver of the PF changes, and mlx4_core creates the VFs of its module options when
+ * it is loaded. */
 static bool was_changed(const Manager *m, const PciDevice *before, const PciDevice *now) {
         return before->n_virtfns != now->n_virtfns && now->driver && streq_ptr(before->driver, now->driver) &&
                !pci_device_is_mlx4_pf(now) && policy_vf_pool(m->host.policy, now) && !has_vfs_job(m, now->address) &&
@@ -203,8 +204,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
 }
 
 /* Reads a device again. Returns 1 when its driver, override, power management, reset methods or vGPUs have changed, or
- * whether it can set GUIDs; 0 when nothing has changed, or the device is not in the inventory; -ESTALE when the device
- * must be scanned; or -ENOMEM. */
+ * when an InfiniBand PF has become able or unable to set GUIDs; 0 when none of these has changed, or the device is not
+ * in the inventory; -ESTALE when the device must be scanned; or -ENOMEM. */
 static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,
@@ -265,7 +266,7 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
-/* Appends all VFs of the PF of vf, because creating a vGPU changes which types the other VFs can create. */
+/* Appends all VFs of the PF of `vf`, because creating a vGPU changes which types the other VFs can create. */
 static int append_family(const Inventory *inv, const PciDevice *vf, PciAddress **devices, size_t *n) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);
         int r = 0;

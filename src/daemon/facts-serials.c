@@ -61,7 +61,8 @@ void manager_note_serials(Manager *m, Allocation *a) {
         }
 }
 
-/* If `d` is not at its address, reads the serial numbers of all devices that may be `d` at another address. */
+/* If `d` has a serial number and is not at its address, reads the serial numbers of all devices that may be `d` at
+ * another address. */
 static void read_candidates(Manager *m, const AllocationDevice *d) {
         if (d->serial == 0 || rematch_is_home(d, m->host.inventory))
                 return;

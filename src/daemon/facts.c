@@ -115,7 +115,8 @@ const Guest *manager_find_guest(const GuestList *guests, const Allocation *a) {
 
         for (size_t i = 0; !guest && i < a->n_devices; i++)
                 guest = guest_list_find_device(guests, ALLOCATION_DEVICE_SOURCE(&a->devices[i]));
-        /* The guest of an allocation without devices is found by its UUID, which is the id of the allocation. */
+        /* If no guest has a device of the allocation, or the allocation has none, find the guest by its UUID, which is
+         * the id of the allocation. */
         return guest ?: guest_list_find(guests, a->id);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reads the facts of the node, and notes for each change what has to be done about it. */
+/* The facts of the node: reads them again, finds the users of devices, and keeps what jobs and watches have found. */
 
 #include "state.h"
 
@@ -10,35 +10,37 @@
 void log_policy(const Policy *policy);
 /* Scans the whole node, and notes the differences from the old inventory. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
-/* Scans these devices, the other functions of their slots, their PFs and their VFs. locked: a driver may hold their
- * device locks; see host/scan.h. Returns 0 or a negative errno. */
+/* Scans these devices, the other functions of their slots, their PFs and their VFs; or the whole node if the inventory
+ * has notes. locked: a driver may hold their device locks; see host/scan.h. Returns 0 or a negative errno. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* Reads again the facts of these devices that may change while a device stays, such as its driver and its override. If
  * that is not enough, scans the whole node. locked: a driver may hold their device locks; see host/scan.h. Returns 1
- * when a fact has changed, and pointers into the inventory are then invalid; 0 when none has; or -ENOMEM. Notes no
+ * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. Notes no
  * devices, unless it scans the whole node. */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, and all VFs of each GPU that has a
  * vGPU of `a`. Returns as manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 if the whole node was scanned for this, and pointers into the
- * inventory are then invalid; otherwise 0 or a negative errno. */
+ * inventory are then invalid; otherwise 0 or -ENOMEM. */
 int manager_refresh_nodes(Manager *m);
-/* Calls manager_refresh() for the PFs that could not set the GUIDs of their VFs when they were last read. */
+/* Calls manager_refresh() for the InfiniBand PFs with VFs that could not set the GUIDs of these VFs when they were last
+ * read. Returns as manager_refresh(). */
 int manager_refresh_guids(Manager *m);
-/* Calls manager_refresh_guids(), and manager_refresh() for all devices that can have vGPUs or are to have them: facts
- * that may have caused refusals. */
+/* Reads facts again that may have caused a refusal: calls manager_refresh() for the devices that have vGPU types or are
+ * in a pool with VgpuType=, and then manager_refresh_guids(). Returns as manager_refresh(). */
 int manager_refresh_refused(Manager *m);
 /* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
 /* Reads again which devices the host needs for mounts, routes and consoles. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
-/* Returns true when the daemon has to bind the device: it is available, it is in a pool without VgpuType= that has
- * Bind=start or is of Nova, and it has no VFIO driver, or has one but may still suspend. */
+/* Returns true when the daemon has to bind the device to its VFIO driver. The device is available, has no vGPU, and is
+ * in a pool without VgpuType= that has Bind=start or Scheduler=nova. It is not on a VFIO driver; or it is, but may
+ * still suspend there, and is in no pool of Nova. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
-/* Lists the devices for which manager_wants_binding() is true, in ascending order; none before the announcement. The
- * caller frees *ret. */
+/* Appends the devices for which manager_wants_binding() is true to *ret, in ascending order; none before the
+ * announcement. The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_list_unbound(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Notes as new the devices that the daemon has to bind now, after drivers or the policy have changed. unbound: the
  * result of manager_list_unbound() before the change, whose devices are not noted. */
@@ -54,7 +56,7 @@ void manager_note_serials(Manager *m, Allocation *a);
  * addresses in the ledger. */
 void manager_find_moved(Manager *m);
 
-/* Reads the serial number of the device, unless it was read already. */
+/* Reads the serial number of the device, unless it is known or must not be read now. */
 void manager_read_serial(Manager *m, PciDevice *dev);
 
 /* facts-modules.c */
@@ -64,7 +66,8 @@ void manager_read_serial(Manager *m, PciDevice *dev);
  * learned since. old: NULL at first, and after a reload. */
 void manager_load_modules(Manager *m);
 void manager_apply_modules(Manager *m, const Inventory *old);
-/* Stores the module id and the mode of the GPU, also on disk. module 0, or mode unknown: the known value stays. */
+/* Stores the module id and the mode of the GPU, also on disk if the GPU has a serial number. module 0, or mode unknown:
+ * the known value stays. */
 void manager_learn_gpu(Manager *m, PciAddress gpu, unsigned module, ConfidentialMode mode);
 /* Forgets the confidential mode of each GPU that is not on NVIDIA's driver. */
 void manager_forget_modes(Manager *m);
@@ -82,16 +85,16 @@ typedef enum UseCheck {
         USE_RELEASE,  /* no device may be open that is on its allocation_driver() or on a VFIO driver; other devices are
                          only checked under Xen */
 } UseCheck;
-/* Refuses when a device of `a` is in use in a way that `check` does not allow, or when that cannot be determined. Reads
- * /proc/PID/fd of all processes once. */
+/* Refuses when a device of `a` is in use in a way that `check` does not allow, or when that cannot be determined. Costs
+ * at most one search of /proc/PID/fd of all processes. */
 Verdict manager_check_use(const Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /* As manager_check_use(), but first reads the devices and the other members of their IOMMU groups again. */
 Verdict manager_check_use_again(Manager *m, const Allocation *a, UseCheck check, Refusal *ret);
 /*
- * Finds an allocation with a device that USE_RELEASE forbids to be open and that a process, or a guest of Xen, has
- * open, and sets *ret to the index of the allocation. Reads /proc/PID/fd of all processes once. fs: the Sysfs of the
- * calling process. Returns 1 when there is such an allocation, 0 when there is none, or a negative errno: -EBUSY when
- * the host uses a device without a process, or an error of holders_find().
+ * Searches for a use that USE_RELEASE does not allow: a process, or a guest of Xen, has a device of one of the
+ * allocations open. Sets *ret to the index of this allocation. Costs at most one search of /proc/PID/fd of all
+ * processes. fs: the Sysfs of the calling process. Returns 1 when there is such a use, 0 when there is none, or a
+ * negative errno: -EBUSY when the host uses a device without a process, -ENOMEM, or an error of holders_find().
  */
 int manager_find_open(const Manager *m, const Sysfs *fs, Allocation *const *allocations, size_t n, size_t *ret);
 /* Refuses because it is unknown whether the device is in use. error: the negative errno of holders_find(). */
@@ -106,8 +109,7 @@ uint32_t manager_gpu_minor(const Manager *m, const PciDevice *gpu);
 void manager_name_gpu(const Manager *m, PciDevice *dev);
 /* Sets gpu_node in the steps that check whether a GPU is idle before they unbind it. */
 void manager_note_gpus(const Manager *m, StepList *steps);
-/* Forgets the minor of the GPU and what else is known of it, for example because the GPU is being unbound from its
- * driver. */
+/* Forgets the GpuMinor of the GPU, for example because the GPU is being unbound from its driver. */
 void manager_forget_gpu(Manager *m, PciAddress gpu);
 /* Has the next probe ask about the GPU again; what is known about it stays until then. suspect: the driver may have
  * lost the GPU, so NVIDIA's library is asked too. */
@@ -115,13 +117,13 @@ void manager_doubt_gpu(Manager *m, PciAddress gpu, bool suspect);
 /* Records in the allocation that the GPU of the step was in persistence mode before the job.
  * manager_all_attributes_found() writes this to disk. */
 void manager_found_persistent(Manager *m, const Job *job, const Step *step);
-/* Sets the finding of the device to why, a sentence; NULL removes the finding. Records in the history that the device
- * is unhealthy, or that it is healthy again because no other such finding is left, and notes the device for clients.
- * finding: a finding about health, as device_status_check_unhealthy() checks. */
+/* Sets the finding of the device to the sentence `why`; NULL removes the finding. Records in the history that the
+ * device is unhealthy, or that it is healthy again because no other such finding is left, and notes the device for
+ * clients. finding: one of those that device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
-/* Handles the health that the job has read of the step's device before a guest gets it. Marks a dead device as
- * unhealthy. Of another device, stores the number of fatal errors in the allocation, in memory; the end of the job
- * writes it to disk. */
+/* Handles the health of the step's device, which the job has read before a guest gets the device. Marks a dead device
+ * as unhealthy. If the device answers, stores its number of fatal errors in the allocation, in memory; the end of the
+ * job writes it to disk. */
 void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
 /* Removes the finding DEVICE_UNHEALTHY of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
@@ -137,7 +139,8 @@ bool manager_may_miss_guests(const Manager *m);
 const char *manager_find_uuid(const Manager *m, const Allocation *a);
 /* Records in the ledger whether the guest that runs with `a` has allocated its memory. guest NULL: none is known. */
 void manager_mark_running(Manager *m, Allocation *a, const Guest *guest);
-/* Calls manager_mark_running() for all allocations, with the guests that libvirt reported last. */
+/* Calls manager_mark_running() for all allocations, with the guests that libvirt reports. While it does not report
+ * which guests run, no guest is known. */
 void manager_mark_all_running(Manager *m);
 /* Returns the guest that has a device of `a`, or whose UUID is the id of `a`. NULL: none. */
 const Guest *manager_find_guest(const GuestList *guests, const Allocation *a);

@@ -70,8 +70,8 @@ int job_device_steps(const Job *job, DeviceStep **ret, size_t *ret_n) {
         return 0;
 }
 
-/* At the limit of a step, the child gives up the process that runs it. If the child has not exited this long after the
- * limits of all steps and of their undo, the daemon kills it. */
+/* At the limit of a step, the child gives up the process that runs it. If the child has not reported the end of the run
+ * this long after the limits of all steps and of their undo, the daemon kills it. */
 #define GRACE_SEC   10U
 /* The exit status of the child is this plus the RunResult. Any other status, such as EXIT_FAILURE, means that the run
  * was cut short. */

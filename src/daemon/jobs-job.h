@@ -99,8 +99,8 @@ typedef struct JobHandlers {
         void (*returned)(Job *job, const JobStuck *stuck);
         /* Called once, when the result is known. The child may still run then (job_is_stuck()). */
         void (*ended)(Job *job, JobResult result);
-        /* Called last, when the child has exited, or instead of a child that was not forked. The owner frees the job
-         * later, not in this call. */
+        /* Called last: when the child has exited; or right after ended() if no child was forked. The owner frees the
+         * job later, not in this call. */
         void (*gone)(Job *job);
 } JobHandlers;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Orphans. A child of a job that is blocked in the kernel outlives its daemon, and its write may take effect after
- * another job has the device. So each child holds a lock on a file (host/joblock.h). If a lock is held when the daemon
- * starts, or after the child of a job has died, its holder is an orphan, and the devices of the orphan stay blocked
- * until it exits. */
+/* Orphans. A process of a job that is blocked in the kernel outlives its daemon, and its write may take effect after
+ * another job has the device. So the processes of a job hold a lock on a file (host/joblock.h). If a lock is held when
+ * the daemon starts, or after the child of a job has died, its holder is an orphan, and the devices of the orphan stay
+ * blocked until it exits. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -159,8 +159,8 @@ static void queue_device(Manager *m, PciAddress address) {
                 note_arrived(m, dev->vfs[i]);
 }
 
-/* Notes as new the PFs that still need VFs: these could not be created while the orphan held the kernel's lock for
- * adding and removing VFs. */
+/* Notes as new the PFs that still need VFs: no VFs could be created while the orphan held the kernel's lock for adding
+ * and removing VFs. */
 static void queue_pfs(Manager *m) {
         for (size_t i = 0; i < m->host.inventory->n_devices; i++) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
@@ -170,8 +170,8 @@ static void queue_pfs(Manager *m) {
         }
 }
 
-/* Checks whether processes of orphan i have exited. If any has, scans the node again, unblocks the devices that no
- * other orphan works on, and returns true. */
+/* Checks whether processes of orphan i have exited. If any has, scans the node again, unblocks the devices on which no
+ * orphan works any more, and returns true. */
 static bool handle_exits(Manager *m, size_t i) {
         Orphans *o = &m->jobs.orphans;
         size_t n_held = job_lock_split(&o->locks[i]);
@@ -188,7 +188,8 @@ static bool handle_exits(Manager *m, size_t i) {
                 o->locks[i] = o->locks[--o->n];
         else {
                 o->locks[i].n_devices = n_held;
-                /* The scan skipped these devices, because they still counted as devices of the orphan. */
+                /* The scan did not read driver_override and the vGPU of these devices, because they still counted as
+                 * devices of the orphan. */
                 (void) manager_refresh(m, &lock.devices[n_held], lock.n_devices - n_held, false);
         }
         for (size_t j = ended ? 0 : n_held; j < lock.n_devices; j++) {

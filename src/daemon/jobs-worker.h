@@ -13,7 +13,7 @@
 typedef struct WorkerKind {
         /* Runs in the child, and returns its exit status. May call worker_report() and worker_may_continue(). */
         int (*run)(const Sysfs *fs, void *userdata);
-        /* Called in the parent when worker_read() can read reports. */
+        /* Called in the parent when worker_read() can read reports, and once more before exited(). */
         void (*readable)(void *userdata);
         /* Called in the parent when the deadline has passed. */
         void (*late)(void *userdata);
@@ -36,8 +36,8 @@ typedef struct Worker {
 #define WORKER(process_name)                                                                                           \
         ((Worker) { .process = (process_name), .lock = -1, .reports = -1, .go = -1, .watch.may_hang = true })
 
-/* Forks the child. It has only these descriptors: stdio, its ends of the pipes and the lock. It has no signal blocked,
- * and dies with its parent, also if the parent dies during this call. Returns 0 or a negative errno. */
+/* Forks the child. It inherits only these descriptors: stdio, its ends of the pipes and the lock. It has no signal
+ * blocked, and dies with its parent, also if the parent dies during this call. Returns 0 or a negative errno. */
 int worker_start(Worker *w, const WorkerKind *kind, sd_event *event, const Sysfs *fs, uint64_t timeout_usec,
                  void *userdata);
 /* Reads the next report. Returns false when there is none now. */
@@ -55,5 +55,5 @@ void worker_done(Worker *w);
 int worker_lock(const Worker *w);
 /* Runs in the child: writes a report of at most PIPE_BUF bytes, so that the write is atomic. */
 void worker_report(const void *report, size_t size);
-/* Runs in the child: waits for worker_continue(), and returns its argument may. */
+/* Runs in the child: waits for worker_continue(), and returns its argument `may`. */
 bool worker_may_continue(void);

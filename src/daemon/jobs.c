@@ -308,7 +308,7 @@ static void on_end(Job *job, JobResult result) {
         note_job(job, JOB_NOTE_CHANGED | JOB_NOTE_ENDED);
         begin_waiting(m);
         /* When a start-services job has failed, do not start the next one now, which would fail again and again. The
-         * end of another job does, or the next start of the daemon. */
+         * end of another job starts it, or the next start of the daemon. */
         m->notes.services_due = m->notes.services_due || !streq(job->kind->verb, MANAGER_VERB_START_SERVICES);
         note_turn(m);
 }

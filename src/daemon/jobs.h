@@ -26,7 +26,7 @@ typedef struct JobQueue {
         Orphans orphans;
         char **stopped; /* names of the services that jobs stop, until systemd was asked to start them again */
         size_t n_stopped;
-        bool stopped_saved;           /* the list on disk is the same */
+        bool stopped_saved;           /* the list on disk has the same names */
         JobTime times[JOB_TIMES_MAX]; /* durations of the jobs that have ended */
         size_t n_times;
 } JobQueue;
@@ -45,18 +45,20 @@ typedef struct JobKind {
         void (*found)(Manager *m, const Job *job, const Step *step, const VfAttributes *found);
         int (*all_found)(Manager *m, const Job *job);
         /* Called when the domain has the device of the step. place: where in the guest, as text of ledger/guestplace.h.
-         * NULL when the steps never report this. */
+         * The member is NULL when the steps never report this. */
         void (*placed)(Manager *m, const Job *job, const Step *step, const char *place);
         /* Called when the step has failed and the job continues (REPORT_DEVICE_FAILED). In jobs that release devices,
-         * no other guest may get the device. message: a sentence with the cause. NULL when no step reports this. */
+         * no other guest may get the device. message: a sentence with the cause. The member is NULL when no step
+         * reports this. */
         void (*device_failed)(Manager *m, Job *job, const Step *step, const char *message);
         /* Called with the result. Reads the devices again if the job may have changed them, and returns the final
          * result. If that is worse than `result`, calls job_set_message(), except when memory has run out. */
         JobResult (*finished)(Manager *m, Job *job, JobResult result);
 } JobKind;
 /* Starts a job. Takes ownership of steps, also on a refusal. devices (copied): devices without an allocation that are
- * blocked while the job runs. Refuses, and changes nothing, when too many jobs run, or when a process of an earlier job
- * with this subject is stuck at a device of the steps. If fork() fails later, the job fails. */
+ * blocked while the job runs. Refuses, and changes nothing, when too many jobs run, when a process of an earlier job
+ * with this subject is stuck and may hold the lock of a device of the steps, or when memory runs out. If fork() fails
+ * later, the job fails. */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 /* Refuses when no further job can be started because too many run. */
@@ -92,8 +94,8 @@ bool orphan_changes_vfs(const JobLock *lock);
 const char *orphans_find_at_vfs(const Orphans *o);
 /* Creates the lock by which a later daemon finds the child of the job. Returns a descriptor or a negative errno. */
 int orphans_lock_job(Orphans *o, const Job *job);
-/* Removes from the lock file of a job that has ended the devices on which none of its processes is stuck, so that a
- * later daemon does not block these devices. */
+/* Call it when a job has ended and its child still runs. Removes from the job's lock file the devices on which none of
+ * its processes is stuck, so that a later daemon does not block these devices. */
 void orphans_narrow_lock(const Orphans *o, const Job *job);
 /* Removes the lock of a job whose child has exited. */
 void orphans_unlock_job(const Orphans *o, const Job *job);
@@ -112,7 +114,8 @@ bool manager_adopt_orphan(Manager *m, const Job *job);
 int services_load(JobQueue *q, char *text);
 /* Writes the names of the stopped services to disk. Returns 0 or a negative errno. */
 int services_save(JobQueue *q, Store *store);
-/* Records in memory that the service, which is active, is about to be stopped. Returns 0 or -ENOMEM. */
+/* Records in memory that a job is about to stop the service, or that an earlier daemon left it stopped. Returns 0 or
+ * -ENOMEM. */
 int services_add(JobQueue *q, const char *name);
 /* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so its name is
  * removed. error: a negative errno if the start has failed; 0: the service is active, or systemd still starts it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Creates and frees the manager, serves D-Bus calls and signals, and runs the event loop. */
+/* Creates and frees the manager, serves D-Bus calls, handles Unix signals, and runs the event loop. */
 
 #include "manager.h"
 #include "facts.h"
@@ -177,8 +177,8 @@ static Verdict on_rescan(void *userdata, Refusal *ret) {
         Manager *m = userdata;
         int r = manager_scan(m);
 
-        /* While `taken` is set, the reason of the allocation names a program that used a device when the daemon
-         * started. The program may have ended since, so let the next check replace the reason. */
+        /* While `taken` is set, the reason of the allocation names the program, or the use by the host, that kept the
+         * allocation from being resumed. That use may have ended since, so let the next check replace the reason. */
         for (size_t i = 0; i < m->host.ledger->n_allocations; i++)
                 m->host.ledger->allocations[i]->status.taken = false;
         manager_forget_modes(m);
@@ -341,8 +341,9 @@ static int add_settle(Manager *m) {
 
         if (r < 0)
                 return r;
-        /* Settle runs before the loop waits for the next event, so that clients learn the changes of one event before
-         * the next event changes more. The source itself is dispatched only when there are notes. */
+        /* If the source is enabled, settle runs as its prepare callback before the loop waits for the next event, so
+         * that clients learn the changes of one event before the next event changes more. The source itself is
+         * dispatched only if this run of settle has made new notes. */
         r = sd_event_source_set_prepare(m->notes.settle, on_settle);
         if (r < 0)
                 return r;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Notes: what has changed in this turn of the event loop. Operations, jobs and watches note changes, and settle.h tells
- * the journal and clients about them. A note only stores what has changed, and, except note_facts(), has
- * manager_settle() run at the end of the turn. */
+ * the journal and clients about them. A note only stores what has changed. Each note except note_facts() also asks for
+ * a run of manager_settle() at the end of the turn. */
 
 #include <systemd/sd-event.h>
 
@@ -47,7 +47,7 @@ typedef struct NotedEvent {
         HistoryEvent kind;
         char *devices; /* addresses, separated by ", " */
         char *message;
-        char *allocation, *tag;         /* NULL: no allocation has the devices; tag also: it has no tag */
+        char *allocation, *tag; /* both NULL: no allocation has the devices; tag NULL: the allocation has no tag */
         char owner[16], generation[24]; /* uid and generation of the allocation */
 } NotedEvent;
 
@@ -112,8 +112,8 @@ typedef enum JobNote {
 } JobNote;
 void note_job(Job *job, JobNote what);
 
-/* Returns true when the device is new in the current round of settle.h, or between two rounds, was new in the last one.
- * At startup all devices are new. */
+/* Returns true when the device is new in the current round of settle.h; between two rounds, when it was new in the last
+ * one. At startup all devices are new. */
 bool manager_is_new(const Manager *m, PciAddress address);
 /* Returns true when a device of `a` is new, and its round has not ended. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
@@ -125,9 +125,10 @@ void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocat
 void note_allocation_event(Manager *m, HistoryEvent event, const Allocation *a, const char *why);
 /* Notes the failure of a job for Job.devices; if there are none, for the allocation of the job, if it has one. */
 void note_failure(Manager *m, const Job *job);
-/* Notes that the work on `a` cannot be resumed, unless a->reason says so already. stands: `a` stays or becomes ready,
- * so its failure is not noted. Call it before a->reason changes. */
+/* Notes that the work on `a` cannot be resumed: an event for each missing device or for the replaced one, if that is
+ * why, and the failure of `a`. Does nothing if a->reason says the same already. stands: `a` stays or becomes ready, so
+ * no failure is noted. Call it before a->reason changes. */
 void note_deviation(Manager *m, const Allocation *a, const Refusal *why, bool stands);
-/* Notes that the node cannot keep its promise to `a`. why NULL: notes that it can again. Does nothing if a device is
- * missing or was replaced, which other events tell. */
+/* Notes that the node cannot keep its promise to `a`. If `why` is NULL, notes that it can again. Does nothing if a
+ * device is missing or was replaced, which other events tell. */
 void note_promise(Manager *m, const Allocation *a, const Refusal *why);

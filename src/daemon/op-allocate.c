@@ -11,7 +11,7 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most plans for one request. If the facts have changed after each of them, the request is refused. */
+/* The most plans that are made in a row. If the facts have changed after each of them, the request is refused. */
 #define PLAN_ATTEMPTS_MAX 4
 /* The most devices in use that one request skips, because each costs a scan of /proc/PID/fd of all processes. */
 #define USED_MAX          8
@@ -28,7 +28,7 @@ static bool may_affect_host(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Returns true when a device is not bound to its VFIO driver yet. */
+/* Returns true when a device is not bound to its allocation_driver() yet. */
 static bool needs_driver(const Manager *m, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);
@@ -98,8 +98,8 @@ static Verdict plan_on_fresh_devices(Manager *m, const Search *s, Plan **ret, Re
                       "The drivers of devices change faster than a plan can be made.");
 }
 
-/* Returns true when a guest that libvirt does not know may run with `a`. Without such a guest, memory is set aside for
- * `a`; with it, the guest has allocated this memory, if it has the devices open. */
+/* Returns true when a guest that libvirt does not know may run with `a`. Until the guest of `a` has allocated its
+ * memory, free memory is set aside for it. A guest that has the devices open has allocated its memory. */
 static bool may_run(const Allocation *a) {
         return a->state == ALLOCATION_READY && !a->status.running && a->n_cells > 0 && a->n_devices > 0;
 }

@@ -169,7 +169,7 @@ void manager_delete_allocation(Manager *m, Allocation *a) {
         allocation_free(a);
 }
 
-/* Refuses when the host needs a device of `a`. That can change with a boot. */
+/* Refuses when the host needs a device of `a` that is not on its allocation_driver(). That can change with a boot. */
 static Verdict check_host_needs(const Manager *m, const Allocation *a, Refusal *ret) {
         for (size_t i = 0; i < a->n_devices; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, a->devices[i].address);

@@ -109,7 +109,7 @@ static Verdict check_guest_changeable(const Manager *m, const Allocation *a, Ref
         return VERDICT_NONE;
 }
 
-/* Returns a copy of `a` to which the devices of part are moved, in the phase attaching. NULL when out of memory. */
+/* Returns a copy of `a` to which the devices of `part` are moved, in the phase attaching. NULL when out of memory. */
 static Allocation *extend(const Allocation *a, Allocation *part) {
         _cleanup_(cleanup_allocation_free) Allocation *b = allocation_copy(a);
 
@@ -146,7 +146,7 @@ static Verdict start_attach(Manager *m, const Allocation *a, uint32_t *ret_job, 
         return manager_start_job(m, &attach_kind, a->name, TAKE_PTR(steps), NULL, 0, ret_job, ret);
 }
 
-/* Adds the devices of part to `a`, and starts the job that attaches them. */
+/* Adds the devices of `part` to `a`, and starts the job that attaches them. */
 static Verdict attach(Manager *m, Allocation *a, Allocation *part, uint32_t *ret_job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *b = extend(a, part);
         Allocation *extended = b;

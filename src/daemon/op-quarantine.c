@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quarantine. A device whose release failed, or whose pool has OneTimeUse=yes, stays out of use until an admin clears
- * it. A device that a guest of Nova has used stays in quarantine until the daemon has cleaned it. */
+/* Quarantine. A device stays out of use until an admin clears it, if its release failed, or if an allocation has used
+ * it and its pool has OneTimeUse=yes. A device that a guest of Nova has used stays in quarantine until the daemon has
+ * cleaned it. */
 
 #include "facts.h"
 #include "operations.h"
@@ -243,7 +244,8 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
                  * that a later attempt cleans the device. */
                 still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
-                /* After another result, the disk keeps the old entry, and the next start of the daemon tries again. */
+                /* After another result, the disk keeps the entry of start_clearing(), and the next start of the daemon
+                 * tries again. */
                 r = result == JOB_FAILED ? store_save_quarantined(m->store, still) : 0;
                 if (r < 0)
                         log_full(LOG_ERR, r,

@@ -207,8 +207,9 @@ static JobResult release_finished(Manager *m, Job *job, JobResult result) {
                 manager_delete_allocation(m, a);
                 break;
         case JOB_FAILED:
-                /* Store why the job failed if no caller waits for it (a resumed job). Also if a device is in
-                 * quarantine: with a reason, no guest starts with the allocation. */
+                /* Store why the job failed: if no caller waits for it (a resumed job); if the allocation was failed or
+                 * interrupted, and has no reason; or if a device is in quarantine, because with a reason no guest
+                 * starts with the allocation. */
                 if (job->resumed || (job->before == ALLOCATION_FAILED && !a->reason) ||
                     ledger_find_quarantined_of(m->host.ledger, a))
                         (void) manager_set_state(m, a, ALLOCATION_FAILED, job->message);

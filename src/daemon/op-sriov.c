@@ -82,8 +82,8 @@ int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs) {
         return r < 0 ? manager_scan(m) : r;
 }
 
-/* Reads the VFs of the PF, the bond of its card's ports, and then the guests that use the VFs. Returns 0 or a negative
- * errno. */
+/* Reads the VFs of the PF and the bond of its card's ports, and has settle find again which guests use the VFs. Returns
+ * 0 or a negative errno. */
 static int read_pf(Manager *m, PciAddress address) {
         _cleanup_free_ PciAddress *ports = NULL;
         size_t n = 0;

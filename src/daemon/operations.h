@@ -7,8 +7,8 @@
 #include "state.h"
 
 /* op-allocate.c */
-/* Allocates. *ret_job: the job that prepares the allocation; 0 for a lease, which has no job, or when the same request
- * was made before (request_is_again()) and no job works on its allocation now. */
+/* Allocates. *ret_job: the job that prepares the allocation; 0 for a lease, which has no job. If the same request was
+ * made before (request_is_again()), only sets *ret_job: to the job that works on its allocation now, or to 0. */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
 /* Makes a plan from facts that were just read. Skips devices in use while other devices are free; if there are none,
@@ -29,10 +29,10 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
 /* Refuses as manager_check_state(), and when a domain is known to run with `a`. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* Refuses unless `a` exists and has this generation. a: the allocation called name; NULL: there is none. */
+/* Refuses unless `a` exists and has this generation. a: the allocation with this name; NULL: there is none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when changes are not possible now, or when `a` does not exist, has another generation, is neither ready nor
- * failed, or has a job. a: the allocation called name; NULL: there is none. */
+ * failed, or has a job. a: the allocation with this name; NULL: there is none. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
  * release can put the stuck devices in quarantine, and return the others. */
@@ -52,7 +52,7 @@ Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refu
 /* Puts the device in quarantine. For JobKind.device_failed of releases and detaches. */
 void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
 /* Puts in quarantine each device of `a` that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
- * negative errno when an entry could not be written to disk. */
+ * negative errno when an entry could not be made, or not be written to disk. */
 int manager_quarantine_used(Manager *m, const Allocation *a);
 /* Puts each stuck device of `a` in quarantine. Returns as manager_quarantine_used(). */
 int manager_quarantine_stuck(Manager *m, const Allocation *a);
@@ -65,7 +65,8 @@ Verdict manager_clear_quarantine(Manager *m, PciAddress device, uint32_t *ret_jo
 void manager_note_used(Manager *m, PciAddress device, const char *message);
 /* Starts the job that resets, checks and cleans a device that a guest of Nova has left. Returns false when that was
  * refused, for example because the device is still open; the caller tries again later. Returns true when a job was
- * started, or no try is due: the device needs no cleaning, a guest has it, or changes are not possible. */
+ * started, or no try is due: the device needs no cleaning, a job cleans it already, a guest has it, or changes are not
+ * possible. */
 bool manager_clean_used(Manager *m, PciAddress device);
 /* Resumes a manager_clear_quarantine() that was interrupted. Returns true when a job was started. */
 bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
@@ -76,10 +77,10 @@ bool manager_resume_clearing(Manager *m, PciAddress device, uint32_t *ret_job);
 Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 
 /* op-lease.c */
-/* Sets the members of `a` that make it a lease, which ends this many seconds from now. */
+/* Sets hold, lease_boot and lease_end of `a`, so that its lease ends this many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
-/* Removes the leases that are over, and sets a timer for the next one. Call it at the start, and when a lease was made
- * or changed. */
+/* Removes the leases that are over, and sets a timer for the end of the next one. Call it at the start, and when a
+ * lease was made, renewed, prepared or released. */
 void manager_follow_leases(Manager *m);
 
 /* Ends the lease of an allocation, and starts the job that prepares the allocation. *ret_job: the job, which may run
@@ -93,21 +94,22 @@ Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
                        Refusal *ret);
 
-/* Starts the job that takes the device in this slot of the allocation from the guest, and returns it to the host. */
+/* Starts the job that takes the device in this slot of the allocation from the guest, and releases it. */
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret);
 /* Starts jobs that detach the devices which were being attached or detached when the daemon ended. */
 void manager_continue_changes(Manager *m);
 
 /* op-sriov.c */
-/* Starts a job that sets attributes of existing VFs of the PF, which may lack them after a crash: of the VFs that have
- * no driver, and are neither allocated nor in quarantine. Returns true when a job was started. */
+/* Starts a job that sets the attributes of existing VFs of the PF, which may lack them after a crash. Leaves out VFs
+ * that have a driver, are allocated or are in quarantine. Returns true when a job was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
 /* Reads the VFs of these PFs, and the drivers of the VFs. No job may work on the PFs. Returns 0 or a negative errno. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
 /* Starts the job that creates VFs on a PF without VFs, as VirtualFunctions= asks. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
-/* Starts the job that changes the number of VFs of the PF. Refuses when one of its VFs is in use. */
+/* Starts the job that changes the number of VFs of the PF; if the number is right already, the job only sets attributes
+ * of the VFs. Refuses to change it while a VF is in use. */
 Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 
 /* op-reload.c */
@@ -115,8 +117,8 @@ Verdict manager_set_virtual_functions(Manager *m, PciAddress pf, unsigned count,
 int manager_load_config(Manager *m);
 /* Checks the configuration after the first scan. Returns 0, or EX_CONFIG when it would offer hardware twice. */
 int manager_check_config(const HostState *host);
-/* Returns what a release does with the devices of `a`: AfterRelease=, but a return to the host if no pool offers one of
- * the devices any more. */
+/* Returns what a release does with the devices of `a`: AfterRelease=; but if any of them is not on offer any more, all
+ * return to the host. */
 AfterRelease manager_after_release(const HostState *host, const Allocation *a);
 /* Reads the configuration again. Applies all of it, or refuses it and keeps the old configuration. Logs the outcome. */
 Verdict manager_reload(Manager *m, Refusal *ret);
@@ -140,18 +142,19 @@ Allocation *manager_find_subject(const Manager *m, const Job *job);
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /* Replaces `a` by *b, which has the same name, in the ledger and on disk. On success *b becomes `a`, which the caller
  * frees. On a refusal both are unchanged, with one exception: if the file may be that of *b, `a` cannot be written
- * again, and *b does not have fewer devices, then *b replaces `a` nevertheless. */
+ * again, and *b does not have fewer devices, then *b replaces `a` as on success. */
 Verdict manager_replace_allocation(Manager *m, Allocation *a, Allocation **b, Refusal *ret);
 /* Removes `a` from the ledger and from disk, and frees it. If the file cannot be removed, `a` stays, in the state
  * failed. */
 void manager_delete_allocation(Manager *m, Allocation *a);
 Verdict refuse_storage(Refusal *ret, int error);
-/* Refuses unless all devices of `a` are present, are the cards that were allocated, are not in use, and are not needed
- * by the host. */
+/* Refuses unless promise_check_hardware() accepts `a`: its devices are present and are the allocated cards, and their
+ * IOMMU groups can be given to a guest. Also refuses when a device that is not on its allocation_driver() is in use or
+ * is needed by the host. */
 Verdict manager_check_hardware(const Manager *m, const Allocation *a, Refusal *ret);
-/* Refuses when the allocation called name is ready and has no running guest, but no guest could run with it as
- * promised. Reads the hugepages again, because the kernel has no notification of their changes. Pointers into the
- * inventory may be invalid afterwards. */
+/* Refuses when the allocation with this name is ready and has no running guest, but no guest could run with it as
+ * promised. Reads CPUs, memory and hugepages again, because the kernel has no notification of changes of hugepages.
+ * Pointers into the inventory may be invalid afterwards. */
 Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* op-allocation.c: shared memory */
@@ -159,11 +162,12 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
  * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: there is no file for a region
  * that a ready allocation has. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
-/* Returns true when the files of all shared memory regions of `a` exist. They do not survive a boot. */
+/* Returns true when the files of all shared memory regions of `a` are there and complete. They do not survive a boot.
+ */
 bool manager_has_regions(const Manager *m, const Allocation *a);
-/* Records in the ledger for each region of `a` whether its file was removed. Call it while `a` is ready. */
+/* Records in the ledger for each region of `a` whether its file was removed or replaced. Call it while `a` is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);
-/* Watches dev/shm below the root. The removal of a region's file has the promises checked. */
+/* Watches dev/shm below the root. When the file of a region is removed or renamed, settle checks the promises. */
 void manager_follow_regions(Manager *m);
 /* Logs files of regions that no allocation has. Does not remove them. */
 void manager_report_unknown_regions(const Manager *m);

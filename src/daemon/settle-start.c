@@ -19,8 +19,9 @@
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
 
-/* Returns true when Fabric Manager has lost the partition of `a`, and no process had its GPUs open at the last report.
- * The job checks both again. */
+/* Returns true when the partition of `a` is not active, no process had the GPUs of the partition open at the last
+ * report of Fabric Manager, and no guest is known to run with `a`. The job checks the partition and its GPUs
+ * again. */
 static bool may_activate(const Allocation *a) {
         return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
@@ -31,7 +32,7 @@ static bool needs_resume(const Manager *m, const Allocation *a) {
                 (!allocation_is_bound(a, m->host.inventory) || !manager_has_regions(m, a) || may_activate(a)));
 }
 
-/* Returns true when `a` lacks only its partition, and an earlier try to activate it has failed. Another failure is not
+/* Returns true when `a` lacks only its partition, and an earlier try to activate it has failed. Another try is not
  * reported again. */
 static bool is_repeated(const Manager *m, const Allocation *a) {
         return a->state == ALLOCATION_READY && a->status.partition_lost && a->status.partition_delay > 0 &&
@@ -252,9 +253,9 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
-/* Returns true when a guest of Nova may have used the device while the daemon did not run. The only trace of such a
- * guest is the VFIO driver that the device is bound to. Only devices with OneTimeUse= are counted, because only these
- * go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
+/* Returns true when a guest of Nova may have used the device while the daemon did not run, if the device is bound to a
+ * VFIO driver. This driver is the only trace of such a guest; find_unbound() checks it. Only devices with OneTimeUse=
+ * are counted, because only these go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
         const Pool *pool = policy_pool(m->host.policy, dev);
@@ -264,7 +265,8 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
 }
 
 /* Queues the PFs that need VFs, and the devices to bind that are no VFs. A PF that hangs then delays only its own VFs.
- * The queue begins with its last element; the PFs are last because they take longer. */
+ * The queue begins with its last element; the PFs are last because they take longer. Leaves devices of
+ * may_have_been_used() to find_unbound(), which would count them as used if they were bound here. */
 static void find_pfs(Manager *m) {
         const Inventory *inv = m->host.inventory;
 

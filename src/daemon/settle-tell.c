@@ -95,8 +95,7 @@ static void on_changed(PciAddress address, unsigned properties, void *userdata) 
         server_device_changed(userdata, address, properties);
 }
 
-/* Signals each device that was added or removed, and each property that differs from the one that was last
- * signalled. */
+/* Signals each device that was added or removed, and each property whose value differs from the last signalled one. */
 static void tell_all_devices(Manager *m) {
         static const ChangeHandler handler = { on_removed, on_added, on_changed };
         HostView view = host_state_view(&m->host);

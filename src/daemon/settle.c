@@ -29,7 +29,7 @@ void settle_promise(Manager *m, Allocation *a) {
                 a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
                                            why.verdict == VERDICT_NO_VGPU;
                 /* The vGPU is lost, but its VF is there, so no event of a device would start the work. Note the device
-                 * as new. If the driver is missing too, do not: its registration is such an event. */
+                 * as new. If the driver is missing too, do not: the registration of the driver will start the work. */
                 if (why.verdict == VERDICT_NO_VGPU && promise_check_hardware(&view, a, NULL) == VERDICT_NONE &&
                     manager_check_drivers(&m->host, a, NULL) == VERDICT_NONE)
                         note_arrived(m, why.device);

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Settle: once per turn of the event loop, does what follows from the notes (note.h). Only settle starts work that no
- * caller has asked for, and only settle tells the journal and clients what has changed. */
+ * caller has asked for, and only settle sends the noted events to the journal and the signals to clients. */
 
 #include <systemd/sd-event.h>
 
@@ -12,13 +12,13 @@
 typedef struct Manager Manager;
 
 /* The phases of the work on new devices, in order. Each phase has a queue of subjects, and runs some jobs at a time. A
- * round goes through all phases. At startup all devices are new, and the daemon is announced after the first round. A
- * hot-plug starts another round for the devices that it added. */
+ * round goes through all phases. At startup all devices are new, and the daemon is announced after the first round.
+ * Later a round begins when devices were noted as new (note_arrived()), for example by a hot-plug. */
 typedef enum StartPhase {
-        START_CONNECTED,
-        START_VFS,    /* VirtualFunctions=, and Bind=start for devices that are no VFs */
-        START_RESUME, /* allocations whose work a crash, a boot or a hot-plug interrupted */
-        START_BIND,   /* Bind=start for the remaining devices */
+        START_CONNECTED, /* the round has not begun its work; has no queue */
+        START_VFS,       /* VirtualFunctions=, and Bind=start for devices that are no VFs */
+        START_RESUME,    /* allocations whose work a crash, a boot or a hot-plug interrupted */
+        START_BIND,      /* Bind=start for the remaining devices */
         START_DONE,
 } StartPhase;
 
@@ -45,9 +45,9 @@ void told_done(Told *t);
 /*
  * Does the work of one turn, in this order: work that had to wait; work that no caller has asked for (starts services
  * that a job left stopped, releases allocations whose domain has ended, cleans devices that guests of Nova have left,
- * runs the phases for new devices); checks promises; tells the journal and clients what has changed; after the last
- * phase of startup, announces the daemon. Ends the event loop when the daemon is stopping and no job runs, except stuck
- * ones.
+ * continues interrupted attaches and detaches, runs the phases for new devices); checks promises; tells the journal and
+ * clients what has changed; after the last phase of startup, announces the daemon. Ends the event loop when the daemon
+ * is stopping and no job runs, except stuck ones.
  */
 void manager_settle(Manager *m);
 
@@ -63,6 +63,6 @@ void settle_continue_start(Manager *m);
 void settle_announce(Manager *m);
 /* settle-tell.c */
 void settle_tell(Manager *m);
-/* Makes all devices and allocations visible to clients: later signals tell differences from them. Returns 0 or
- * -ENOMEM. */
+/* Makes all devices and allocations visible to clients: later signals tell differences from the present properties.
+ * Returns 0 or -ENOMEM. */
 int settle_show(Manager *m);

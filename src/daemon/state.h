@@ -2,7 +2,8 @@
 #pragma once
 
 /* The Manager: the host state (all known facts), and the state of notes, jobs, watches and settle. Operations
- * (operations.h) have no state of their own. The daemon has one thread, so it needs no locks. */
+ * (operations.h) only have event sources, for leases and for shared memory. The daemon has one thread, so it needs no
+ * locks. */
 
 #include <systemd/sd-event.h>
 
@@ -42,9 +43,9 @@ typedef struct Manager {
 } Manager;
 
 /* state.c */
-/* Lists the devices whose device lock a running job or an orphan may hold. On these, a read of driver_override may
- * block for ever. Before the first scan, also lists the devices of interrupted allocations. May list a device twice.
- * The caller frees *ret. Returns 0 or -ENOMEM. */
+/* Lists the devices whose device lock a running job or an orphan may hold, and their VFs. On these, a read of
+ * driver_override may block for ever. Before the first scan, also lists the devices of interrupted allocations. May
+ * list a device twice. The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
 /* Returns true when the device is one of manager_busy_devices(), or when out of memory. */
 bool manager_is_busy(const Manager *m, PciAddress address);

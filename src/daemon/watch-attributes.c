@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Watches the attributes of allocated VFs. A child reads them at startup, on a rescan, and when rtnetlink reports a
- * change of their PF's interface; plan/promise.h compares them with what was promised. Another child then checks
- * whether the VFs still answer.
+ * change of their PF's interface; plan/promise.h compares them with what was promised. After such a change another
+ * child also checks whether the VFs still answer (watch-health.c).
  *
- * The attributes from before an allocation, its baseline, are saved in the allocation before anything is written, so
- * that a release can restore them.
+ * The attributes from before an allocation, the baseline of each VF, are saved in the allocation before anything is
+ * written, so that a release can restore them (op-prepare.c).
  */
 
 #include <errno.h>

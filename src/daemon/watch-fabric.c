@@ -54,7 +54,7 @@ static bool is_held(const Ledger *l, unsigned partition) {
 }
 
 /* Finds out for each partition in `lost` whether a process has its GPUs open. Runs in the child, so that the event loop
- * need not search /proc. Searches for each allocation by itself, because the search for one may fail. */
+ * need not search /proc. Searches separately for each allocation, because the search for one may fail. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;
@@ -194,10 +194,10 @@ static void take_failed(Manager *m, const FabricReport *r) {
         }
 }
 
-/* Returns why no guest must get the GPU, as a clause; NULL: a guest may. The reason is an active partition that has the
- * GPU: no allocation has the partition, or an allocation has it and no allocation has the GPU. A partition that an
- * allocation has got or given up since the report is no reason. held: the partitions that allocations had at the
- * report, as in FabricAnswer. Sets *ret to the partition. */
+/* Returns why no guest may get the GPU, as a clause; NULL: a guest may get it. The reason is an active partition that
+ * has the GPU: no allocation has the partition, or an allocation has it and no allocation has the GPU. A partition that
+ * an allocation has got or given up since the report is no reason. held: the partitions that allocations had at the
+ * report, as in FabricAnswer. Sets *ret to the id of the partition. */
 static const char *find_stray(const Manager *m, const FabricReport *r, uint64_t held, const PciDevice *gpu,
                               unsigned *ret) {
         unsigned module = policy_has_fabric(m->host.policy, gpu) ? config_module(m->host.config, gpu) : 0;

@@ -139,7 +139,7 @@ static const ProbeKind minors = {
 };
 
 /* Returns the entry of the GPU with this instance: `known`, which is emptied if it is of another instance, or a new one
- * if known is NULL. NULL when out of memory. */
+ * if `known` is NULL. NULL when out of memory. */
 static GpuMinor *add(Watches *w, GpuMinor *known, const PciDevice *dev) {
         if (known && known->instance == dev->instance)
                 return known;

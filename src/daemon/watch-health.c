@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* Checks the health of devices that are not in use and have no host driver, and of allocated VFs. A child reads them,
- * because the read of a dead device may hang. Then the device is marked as unhealthy, and another child checks the
- * remaining devices. An unhealthy device is not allocated until a later check finds it healthy. */
+ * because the read of a dead device may hang. If it hangs, the device is marked as unhealthy, and another child checks
+ * the remaining devices. An unhealthy device is not allocated until a later check finds it healthy. */
 
 #include <errno.h>
 

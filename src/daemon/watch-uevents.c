@@ -152,8 +152,8 @@ static void read_list_done(ReadList *l) {
  * Returns true when the types and the mediated devices of a GPU must be read, because there was a change event of the
  * GPU. The kernel sends one when the driver registers types, as NVIDIA's driver does when nvidia-vgpud runs; and an
  * event of a mediated device counts as a change of its GPU. The types and the mediated devices are only read where
- * vGPUs are offered or allocated. Those of a VF are left to the next request: an unbind is a change too, after which
- * the next driver of the VF may hold the device lock.
+ * vGPUs are offered or allocated. Those of a VF are left to the next request: an unbind counts as a change too, and
+ * after it the next driver of the VF may hold the device lock.
  */
 static bool may_have_types(const Manager *m, const Event *e) {
         const PciDevice *gpu = e->changed ? inventory_find(m->host.inventory, e->address) : NULL;
@@ -224,7 +224,7 @@ static void check_health(Manager *m, const Event *events, size_t n) {
         manager_check_health_of(m, devices, n);
 }
 
-/* Notes as new the PFs that were bound to a driver just now, because only now can their VFs be created. */
+/* Notes as new the PFs that need VFs and were bound to a driver just now, because only now can the VFs be created. */
 static void find_late_pfs(Manager *m, const Event *events, size_t n) {
         for (size_t i = 0; i < n; i++) {
                 const PciDevice *dev = inventory_find(m->host.inventory, events[i].address);

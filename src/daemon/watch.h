@@ -82,15 +82,15 @@ void manager_open_uevents(Manager *m);
 UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Has the event loop handle uevents, first those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* Has the event loop handle the uevents that were kept while a job worked on their devices. Call it when a job has
- * ended. */
+/* Has the event loop handle the uevents that were kept while a job or an orphan worked on their devices. Call it when
+ * one of its processes has exited. */
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
 /* Starts to follow which guests run (AllocationStatus.domain). Until libvirt has answered, that is unknown. */
 void manager_follow_guests(Manager *m);
-/* Finds for the known guests again which allocations and devices they have. Call it when the ledger, the inventory or
- * the policy has changed. */
+/* Finds again which allocations and devices the known guests have. Call it when the guests, or the devices on the node,
+ * may have changed. */
 void manager_find_guests(Manager *m);
 /* Has libvirt list the running guests again. */
 void manager_ask_guests(Manager *m);
