@@ -38,7 +38,7 @@ typedef struct Leader {
         int lock;            /* lock file of the job; negative: none */
         Position *positions; /* by chain, the position of its process; [0]: of the process for all chains */
         Lane *lanes;
-        struct pollfd *fds;  /* room for one of each lane */
+        struct pollfd *fds;  /* one for each lane, filled by wait_for_lane() */
         size_t n, n_running; /* processes that have not exited; n_running of them were not given up */
         Part rest;           /* what remains after the process for all chains was given up, for another process */
         bool failed, not_undone, died, timed_out;

@@ -236,9 +236,9 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
         return set_partition(s, s->kind == STEP_ACTIVATE);
 }
 
-/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it
- * starts, it waits for the ids of the active partitions. Or the error, such as another version or other partitions, has
- * refused the step too. */
+/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it has
+ * started and waits for the ids of the active partitions, root_follow_partitions() sends them. Or the cause of the
+ * error, such as another version or other partitions, made the step fail too. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

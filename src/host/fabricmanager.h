@@ -13,7 +13,8 @@ typedef struct FabricManager FabricManager;
 
 /*
  * Connects to Fabric Manager. address: HOST:PORT, or the path of a socket. Returns 0, or -ELIBACC when the library is
- * missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, or an errno of fabric_manager_set().
+ * missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, -ENOMEM, or an errno of
+ * fabric_manager_set().
  */
 int fabric_manager_open(const char *address, FabricManager **ret);
 FabricManager *fabric_manager_close(FabricManager *f);
