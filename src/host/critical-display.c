@@ -112,7 +112,7 @@ static int mark_framebuffer(const Critical *c, int number) {
         r = critical_realpath(c, link, &real);
         if (!real)
                 return r;
-        /* A firmware framebuffer belongs to no PCI function. PciDevice.boot_vga marks its device. */
+        /* A firmware framebuffer may belong to no PCI function. PciDevice.boot_vga marks its device. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)
                 return 0;
