@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the device nodes of a device by a walk through its sysfs directory, and uses by the host without a process:
- * interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a device or driver. */
+/* Finds the device nodes of a device by a walk through its sysfs directory. Also finds how the host uses the device
+ * without a process: interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a
+ * device or driver. */
 
 #include <errno.h>
 #include <fcntl.h>
