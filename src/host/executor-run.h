@@ -74,7 +74,7 @@ typedef struct StepAction {
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 
-/* Steps that a process runs: those from first to before end that are of one chain, or of ALL_CHAINS. */
+/* Steps that a process runs: from index first to before end, those of one chain, or all of them with ALL_CHAINS. */
 typedef struct Part {
         size_t first, end;
         unsigned chain;

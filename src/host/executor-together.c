@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs the steps that stop and start services, and those that act on several devices at once: commands that clean
- * devices, questions to NVIDIA's driver, attributes of the VFs of a PF. */
+/* Runs the steps that stop and start services, those that turn on persistence mode, and those that act on several
+ * devices at once: commands that clean devices, questions to NVIDIA's driver, attributes of the VFs of a PF. */
 
 #include <errno.h>
 #include <fcntl.h>
