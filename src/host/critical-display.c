@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of the console: its framebuffer, and the BMC with its remote console. */
+/* Sets PciDevice.console of the device that has the framebuffer of the console. Marks the BMC and the display
+ * controller of its remote console as critical. */
 
 #include <errno.h>
 #include <stdio.h>

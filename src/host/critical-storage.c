@@ -252,7 +252,8 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
 /* What udev's database says about a block device. */
 typedef struct Member {
         bool zfs;
-        char *label; /* name of its ZFS pool; NULL: a cache or spare, whose label does not tell the pool */
+        char *label; /* label of its file system, for ZFS the name of the pool; NULL: none, as for a ZFS cache or spare
+                      */
 } Member;
 
 static int take_property(char *line, void *userdata) {

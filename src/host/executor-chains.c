@@ -271,7 +271,7 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* Runs or undoes the steps of all chains, in order, in one process. If that process is given up, another one does the
+/* Runs or undoes all steps of the part, in order, in one process. If that process is given up, another one does the
  * rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;
