@@ -252,8 +252,7 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
 /* What udev's database says about a block device. */
 typedef struct Member {
         bool zfs;
-        char *label; /* label of its file system, for ZFS the name of the pool; NULL: none, as for a ZFS cache or spare
-                      */
+        char *label; /* label of its file system, in ZFS the name of the pool; NULL: none, as in a ZFS cache or spare */
 } Member;
 
 static int take_property(char *line, void *userdata) {
