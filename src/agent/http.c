@@ -16,7 +16,7 @@
 
 /* The size limit of a reply. The Placement tree of a node with 4096 devices has less than 4 MiB. */
 #define REPLY_MAX       ((size_t) 16 << 20)
-/* The limit of what the values of a reply cost (model/json-parse.h). The values of that tree cost 600,000. */
+/* The limit of what the values of a reply cost (model/json-parse.h). The values of that Placement tree cost 600,000. */
 #define REPLY_COST_MAX  ((size_t) 2 << 20)
 #define POLL_MS         1000
 #define RETRY_MIN_USEC  UINT64_C(1000000)

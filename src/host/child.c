@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Duplicates the descriptor above the fixed numbers, so that dup2() to these does not close it. */
+/* Returns fd or a duplicate, above the fixed numbers, so that dup2() to one of these does not close it. */
 static int keep(int fd) {
         return fd > CHILD_LOCK_FD ? fd : fcntl(fd, F_DUPFD, CHILD_LOCK_FD + 1);
 }

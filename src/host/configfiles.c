@@ -27,7 +27,7 @@ typedef struct Dropin {
 } Dropin;
 
 typedef struct Loader {
-        const Sysfs *fs; /* paths are below this root; NULL: below the root of the process */
+        const Sysfs *fs; /* paths are below this root; NULL: they are paths of this process */
         bool owned;      /* refuse files that other users can change: argument of config_files_load() */
         Config *config;
         Dropin *dropins;
@@ -112,8 +112,9 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
 
 /*
  * Returns 1 when another user can change the file or directory, and adds that to the problems of the configuration.
- * Returns 0 when no other user can, when that is not to be checked or cannot be determined, or when the path does not
- * exist: a directory above it, such as /run/passthroughd, may belong to another user. Otherwise returns -ENOMEM.
+ * Returns 0 when no other user can, when that is not to be checked or cannot be determined, and when the path does not
+ * exist, although a directory above it, such as /run/passthroughd, may belong to another user. Otherwise returns
+ * -ENOMEM.
  */
 static int refuse_foreign(Loader *l, const char *path) {
         _cleanup_free_ char *owner = NULL, *why = NULL;

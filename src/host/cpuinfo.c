@@ -85,7 +85,7 @@ static ModuleParameter read_parameter(const Sysfs *fs, const char *path) {
         return streq(buf, "Y") || streq(buf, "1") ? MODULE_PARAMETER_YES : MODULE_PARAMETER_NO;
 }
 
-/* Reads how many confidential guests of each kind can run, lines such as "sev 410". SEV-SNP guests count as SEV-ES
+/* Reads how many confidential guests of each kind can run, from lines such as "sev 410". SEV-SNP guests count as SEV-ES
  * (spec sev-snp of Nova). */
 static void read_slots(const Sysfs *fs, ConfidentialHost *host) {
         static const struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Marks the devices of the console: its framebuffer, and the BMC with its remote console. */
+/* Sets PciDevice.console of the device that has the framebuffer of the console. Marks the BMC and the display
+ * controller of its remote console as critical. */
 
 #include <errno.h>
 #include <stdio.h>
@@ -112,7 +113,7 @@ static int mark_framebuffer(const Critical *c, int number) {
         r = critical_realpath(c, link, &real);
         if (!real)
                 return r;
-        /* A firmware framebuffer belongs to no PCI function. PciDevice.boot_vga marks its device. */
+        /* A firmware framebuffer may belong to no PCI function. PciDevice.boot_vga marks its device. */
         found = critical_last_function(real, &address) ? inventory_find(c->inv, address) : NULL;
         if (!found)
                 return 0;

@@ -4,7 +4,8 @@
 /*
  * Interfaces between the files that find the devices the host uses. All functions return 0 or -ENOMEM unless noted. A
  * missing file or an invalid value is skipped, because devices come and go. An existing file that cannot be read sets
- * Inventory.critical_error; an attribute of memory that cannot be read counts as missing.
+ * Inventory.critical_error, except attributes of memory, names of device mapper devices, and attributes that tell
+ * whether an export or netconsole is enabled, which then count as missing.
  */
 
 #include "host/critical.h"
@@ -96,8 +97,8 @@ int critical_mark_node(const Critical *c, char *node, const char *use);
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);
-/* Marks the devices of storage clients and servers in the kernel, or notes the addresses that these use:
- * critical_mark_network() follows these addresses. */
+/* Marks the devices of storage clients and servers in the kernel, or notes their network addresses, which
+ * critical_mark_network() follows. */
 int critical_mark_peers(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

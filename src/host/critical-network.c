@@ -57,7 +57,7 @@ int critical_mark_interface(const Critical *c, const char *name, const char *use
 }
 
 #define PEERS_MAX      1024U /* the most noted addresses: each of them is compared with each route */
-#define INTERFACES_MAX 64U   /* the most interfaces to one address, which several equal routes may use */
+#define INTERFACES_MAX 64U   /* the most interfaces through which equal routes lead to one address */
 
 #define ROUTE_REJECT 0x0200U     /* RTF_REJECT */
 #define ROUTE_LOCAL  0x80000000U /* RTF_LOCAL */
@@ -276,8 +276,8 @@ static int take_route(const Critical *c, const Route *route) {
         for (size_t i = 0; i < c->peers->n; i++) {
                 Peer *p = &c->peers->items[i];
 
-                /* take_interface_address() marks the interfaces of these: by the scope of the address, or by the
-                 * address itself. */
+                /* take_interface_address() marks the interfaces of these addresses: by the scope, or by the address
+                 * itself. */
                 if (is_link_local(p->address) || (p->own && !is_ipv4(p->address)))
                         continue;
                 if (route_covers(route, p->address))

@@ -10,7 +10,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Network file systems that only root can mount. Otherwise users could claim any server. */
+/* Network file systems that only root can mount: a user who can mount one could name any server. */
 static const struct {
         const char *type;
         const char *option;            /* mount option that names the server, "addr=10.1.0.5"; NULL: none */
@@ -116,7 +116,7 @@ static int mark_interfaces(const Critical *c, const char *text, const char *use)
         return r;
 }
 
-/* A kind of storage client or server in the kernel, and the files that name its address or device. */
+/* A kind of storage client or server in the kernel, or netconsole, and the files that name its address or device. */
 typedef struct NetworkUser {
         const char *pattern; /* directories, for critical_walk() */
         const char *file; /* the attribute with the address or device; NULL: the name of the directory is the address */

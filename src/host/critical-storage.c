@@ -12,7 +12,8 @@
 #define BTRFS "sys/fs/btrfs" /* has a directory UUID/devices/ for each mounted btrfs */
 
 /* Directories with an entry for each block device whose file system is mounted, in any mount namespace. The entry has
- * the name of the device. Each directory is for one type of file system. */
+ * the name of the device; other entries are no devices. In jbd2 only the entry of an external journal has the name of a
+ * device. */
 static const char *const mounted_dirs[] = { "sys/fs/ext4",   "sys/fs/f2fs",  "sys/fs/xfs",   "sys/fs/erofs",
                                             "sys/fs/nilfs2", "proc/fs/jbd2", "proc/fs/ntfs3" };
 
@@ -159,8 +160,8 @@ static int mark_mounted(const Critical *c, const char *name) {
         return critical_mark_block(c, name, CRITICAL_OTHER_NAMESPACE);
 }
 
-/* Marks a dm, md, bcache or loop device, even if unmounted: it may be exported, or be a guest's disk. The slaves/ of a
- * loop device is empty; walk_loop() finds its lower device. */
+/* Marks a dm, md, bcache or loop device, even if unmounted: it may be exported, or be a guest's disk. The directory
+ * slaves/ of a loop device is empty; walk_loop() finds its lower device. */
 static int mark_stacked(const Critical *c, const char *name) {
         _cleanup_free_ char *dir = string_format("sys/class/block/%s/slaves", name);
         _cleanup_names_ char **slaves = NULL;
@@ -251,7 +252,7 @@ static int mark_export(const Critical *c, const char *dir, const void *userdata)
 /* What udev's database says about a block device. */
 typedef struct Member {
         bool zfs;
-        char *label; /* name of its ZFS pool; NULL: a cache or spare, whose label does not tell the pool */
+        char *label; /* label of its file system, in ZFS the name of the pool; NULL: none, as in a ZFS cache or spare */
 } Member;
 
 static int take_property(char *line, void *userdata) {

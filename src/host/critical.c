@@ -154,8 +154,8 @@ void critical_unescape(char *s) {
         *to = '\0';
 }
 
-/* Follows stacked devices down to their PCI functions, and marks these as used by the host: partitions, device mapper,
- * md, bcache, loop devices, NVMe multipath, bonds, bridges. */
+/* Follows stacked devices (partitions, device mapper, md, bcache, loop devices, NVMe multipath, bonds, bridges) down to
+ * their PCI functions, and marks these functions as used by the host. */
 
 static int mark_address(const Critical *c, PciAddress address, const char *chain) {
         const PciDevice *found = inventory_find(c->inv, address);

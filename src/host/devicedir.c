@@ -324,7 +324,7 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
         }
 }
 
-/* Reads the types and the mediated devices: a VF has at most one device, a GPU without VFs may have many. Of a locked
+/* Reads the types and the mediated devices: a VF has at most one device, a GPU that is no VF may have many. Of a locked
  * GPU reads only the mediated devices, which does not call the GPU's driver: so they stay known while a job creates
  * another one. */
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {

@@ -62,7 +62,7 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
  * Excludes attributes whose read may wait for the device lock, which the kernel may hold for ever: driver_override, and
- * those of vGPUs except the mediated devices of a GPU without VFs.
+ * those of vGPUs except the mediated devices of a GPU that is no VF.
  */
 void device_dir_set_locked(DeviceDir *d);
 /* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must
@@ -79,7 +79,7 @@ bool device_dir_has(const DeviceDir *d, Attribute a);
  */
 void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
 /* Reads the members that pci_device_copy_vgpu() copies. If the device is locked, the vendor's driver may wait for its
- * GPU: then reads only the mediated devices of a GPU without VFs, with an empty list of types. Returns 0 or -ENOMEM. */
+ * GPU: then reads only the mediated devices of a GPU that is no VF, with an empty list of types. 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Reads runtime_pm and d3cold. Each is false if its file is unreadable or missing, as in kernels without power
  * management. Skips VFs and bridges. */

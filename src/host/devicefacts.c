@@ -229,7 +229,7 @@ int device_facts_read_driver(const DeviceDir *d, PciDevice *dev) {
         return string_copy(&dev->driver_override, r > 0 && *buf && !streq(buf, "(null)") ? buf : NULL);
 }
 
-/* Counts the links virtfnN: reading sriov_numvfs can block. */
+/* Counts and reads the links virtfnN: a read of sriov_numvfs can block. */
 int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         size_t n;
         const unsigned *indices = device_dir_virtfns(d, &n);
@@ -319,7 +319,7 @@ static int read_link_values(const DeviceDir *d, Attribute speed, Attribute width
         return MIN(r, 0);
 }
 
-/* Reads the link of bridges, GPUs and NICs: only these matter for paths between GPUs and NICs. */
+/* Reads the link of bridges, accelerators and NICs, except VFs: only these matter for paths between GPUs and NICs. */
 static int read_link(const DeviceDir *d, PciDevice *dev) {
         bool bridge = dev->class >> 8 == CLASS_PCI_BRIDGE,
              endpoint = pci_device_is_accelerator(dev) || pci_device_is_nic(dev);

@@ -9,7 +9,7 @@
 #include "devicedir.h"
 
 /* Value of numa_node during a scan if the attribute is unreadable or invalid. The scan replaces it by -1, whereas it
- * replaces a valid -1 by the node of a bridge above. On a host with one node both become that node. */
+ * replaces a valid -1 by the node of the PF or of a bridge above. On a host with one node both become that node. */
 #define DEVICE_NODE_DAMAGED (-2)
 
 /* All functions fail only with -ENOMEM; a damaged attribute is noted in dev->fault. */
@@ -17,7 +17,7 @@
 /* Reads type and physfn of a VF. */
 int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
 /*
- * Reads the facts that never change while the device exists: vendor, device, subsystem_vendor, subsystem_device, class,
+ * Reads the facts that do not change with the driver: vendor, device, subsystem_vendor, subsystem_device, class,
  * bar_size.
  *
  * sibling: another VF of the same PF that was read completely, or NULL. When its device ID is equal, the other facts

@@ -38,7 +38,7 @@ typedef struct Leader {
         int lock;            /* lock file of the job; negative: none */
         Position *positions; /* by chain, the position of its process; [0]: of the process for all chains */
         Lane *lanes;
-        struct pollfd *fds;  /* room for one of each lane */
+        struct pollfd *fds;  /* one for each lane, filled by wait_for_lane() */
         size_t n, n_running; /* processes that have not exited; n_running of them were not given up */
         Part rest;           /* what remains after the process for all chains was given up, for another process */
         bool failed, not_undone, died, timed_out;
@@ -271,7 +271,7 @@ static bool has_chain(const Leader *l, const Part *part) {
         return false;
 }
 
-/* Runs or undoes the steps of all chains, in order, in one process. If that process is given up, another one does the
+/* Runs or undoes all steps of the part, in order, in one process. If that process is given up, another one does the
  * rest. */
 static void run_in_order(Leader *l, Part part, LaneFunction function) {
         part.chain = ALL_CHAINS;

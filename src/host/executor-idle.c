@@ -55,7 +55,7 @@ static int find_user(const Run *run, const Step *s, const HolderQuery *queries, 
 
         if (r != 0)
                 return r > 0 ? fail_with_user(run, s, &holder) : run_fail(run, s, r, "%s", "");
-        /* The driver has the memory online until the last process has closed the GPU. */
+        /* NVIDIA's driver keeps a GPU's memory online until the last process has closed the GPU. */
         for (size_t i = 0; i < n; i++) {
                 bool online;
                 int node;

@@ -36,8 +36,8 @@ typedef struct StepResult {
         bool shared; /* a command or question for several steps has done this step too; result and status are those of
                         this step */
         int result, status;
-        bool reported; /* the result is reported already, for example by a report before the first step or by run_fail()
-                        */
+        bool reported; /* the result was reported or needs no report, for example after run_fail() or together with an
+                          earlier step; run_forward() does not run the step again */
         PlugPlace place;
 } StepResult;
 
@@ -69,12 +69,12 @@ typedef struct StepAction {
         int (*run)(const Run *run, const Step *s);
         int (*undo)(const Run *run, const Step *s); /* NULL: nothing to undo */
         /* A failed write can have taken effect all the same, so a failed step is undone too. With true it is not,
-         * because run() itself cleans up after a failure. */
+         * because a run() that fails leaves nothing changed. */
         bool undoes_itself;
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 
-/* Steps that a process runs: those from first to before end that are of one chain, or of ALL_CHAINS. */
+/* Steps that a process runs: from index first to before end, those of one chain, or all of them with ALL_CHAINS. */
 typedef struct Part {
         size_t first, end;
         unsigned chain;
@@ -86,8 +86,8 @@ typedef struct Part {
 /* The exit status of a process of the run. */
 typedef enum LaneEnd {
         LANE_DONE = 0,
-        LANE_FAILED = 10, /* a step failed, which was reported; or the receiver of the reports ended the run before the
-                             first write */
+        LANE_FAILED = 10, /* a step failed, or a check or a read before the first write, which was reported; or the
+                             receiver of the reports ended the run before the first write */
         LANE_LACKING,     /* a step failed, and is not necessary: step_may_lack() */
         LANE_NOT_UNDONE,  /* the undo of a step failed */
         LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing else is undone */
@@ -107,7 +107,7 @@ bool run_device_has_failed(const Run *run, PciAddress device, const Step *before
 void run_begin(const Run *run, const Step *s, Doing doing);
 void run_report(const Run *run, const Step *s, Report report);
 void run_report_device_failed(const Run *run, const Step *s, int error);
-/* Reports a step's failure with this message, which replaces that of step_failure(). Returns error. */
+/* Reports a step's failure with this message, which replaces that of step_failure() unless empty. Returns error. */
 int run_fail(const Run *run, const Step *s, int error, const char *format, ...) _printf_(4, 5);
 
 /* executor-steps.c */
@@ -126,8 +126,7 @@ int report_persistent_gpus(const Run *run);
 int run_stop_service(const Run *run, const Step *s);
 int run_start_service(const Run *run, const Step *s);
 /* Starts the service of the step. The result is only reported: a failure does not end the run. use: the use before the
- * run stopped the service. With UNIT_QUEUED does not wait until the service has started, because the start may wait for
- * the daemon itself. */
+ * run stopped the service. With UNIT_QUEUED waits only one second, because the start may wait for the daemon itself. */
 void service_start(const Run *run, const Step *s, UnitUse use);
 int run_clean(const Run *run, const Step *s);
 int run_check_gpu(const Run *run, const Step *s);
@@ -147,8 +146,8 @@ int run_unplug(const Run *run, const Step *s);
 
 /* Checks the device of this step, and those of the STEP_CHECK_IDLE that directly follow. */
 int run_check_idle(const Run *run, const Step *s);
-/* Waits until no process has the device open; with Step.may_lack checks only once. -EBUSY: a process still has it open.
- * Otherwise as holders_find(). */
+/* Waits up to 5 s until no process has the device open; with Step.may_lack checks only once. Returns 0; -EBUSY when a
+ * process still has the device open; or a negative errno of holders_find(). */
 int run_check_unused(const Run *run, const Step *s);
 /* Directly before the device is unbound from a host driver: takes the unbind lock that NVIDIA's driver offers for a
  * GPU, and looks for users of the device. Returns 0, or a negative errno after a report. */

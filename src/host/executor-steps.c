@@ -120,9 +120,8 @@ static int run_check(const Run *run, const Step *s) {
         return s->check.compares && now.counted && now.fatal > s->check.fatal ? -EBADE : 0;
 }
 
-/*
- * Checks whether the device is dead. Only two errors show that: config space reads as all ones, or as another device.
- */
+/* Reports the health of the device. Returns a negative errno if the device is dead, which only two errors show: config
+ * space reads as all ones, or as another device. */
 int run_check_health(const Run *run, const Step *s) {
         Report r = { .kind = REPORT_HEALTH };
 
@@ -131,7 +130,8 @@ int run_check_health(const Run *run, const Step *s) {
         return r.health.error == -EIO ? -ENOLINK : r.health.error == -ENXIO ? -EREMCHG : 0;
 }
 
-/* How long to wait for the interface of a PF after its driver was bound: IPoIB is a separate module. */
+/* How long to wait for the interface of a PF after its driver was bound: that of InfiniBand comes later, from the
+ * module ib_ipoib. */
 #define INTERFACE_WAIT_MSEC 5000
 #define INTERFACE_POLL_MSEC 50
 
@@ -236,9 +236,9 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
         return set_partition(s, s->kind == STEP_ACTIVATE);
 }
 
-/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it
- * starts, it waits for the ids of the active partitions. Or the error, such as another version or other partitions, has
- * refused the step too. */
+/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it has
+ * started and waits for the ids of the active partitions, root_follow_partitions() sends them. Or the cause of the
+ * error, such as another version or other partitions, made the step fail too. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs the steps that stop and start services, and those that act on several devices at once: commands that clean
- * devices, questions to NVIDIA's driver, attributes of the VFs of a PF. */
+/* Runs the steps that stop and start services, those that turn on persistence mode, and those that act on several
+ * devices at once: commands that clean devices, questions to NVIDIA's driver, attributes of the VFs of a PF. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -28,7 +28,7 @@ int report_active_services(const Run *run) {
 
                 if (s->kind != STEP_STOP_SERVICE)
                         continue;
-                /* No service is stopped yet, so all stops together get half of the job's time. */
+                /* Set before the first stop, so all stops together get half of the job's time. */
                 state->stop_by = job_deadline(run, 2);
                 r = unit_read_use(s->service, state->stop_by, &state->use);
                 if (r < 0) {
@@ -59,7 +59,7 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
 
         for (size_t k = 0; k < steps->n; k++)
                 starts += steps->steps[k].kind == STEP_START_SERVICE;
-        /* One second is enough to queue the start, which was only queued before, too. */
+        /* A start that was only queued before the run is only queued again: one second is enough. */
         part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
         r = root_start_unit(s->service, job_deadline(run, part), &asked);
         run_report(run, s,

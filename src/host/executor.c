@@ -159,7 +159,7 @@ static int report_attributes(const Run *run) {
                         return r;
                 }
                 run_report(run, s, found);
-                /* The PF offers no attributes, so run_forward() leaves the step out. */
+                /* If the PF offers no attributes, run_forward() leaves the step out. */
                 step_result(run, s)->reported = found.found.set == 0 && s->kind == STEP_SUPPORTED_ATTRIBUTES;
                 any |= found.found.set != 0;
         }

@@ -125,7 +125,7 @@ FabricManager *fabric_manager_close(FabricManager *f) {
         return NULL;
 }
 
-/* Returns 0, -EPROTO, or -ENOTCONN for any other error of the library: when Fabric Manager does not answer, that is an
+/* Returns 0, -EPROTO, or -ENOTCONN for any other error: when Fabric Manager does not answer, the library reports an
  * invalid connection or a timeout. */
 static int connect_to(FabricManager *f, const char *address) {
         ConnectParams params = { .version = STRUCT_VERSION(ConnectParams),

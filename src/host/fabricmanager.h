@@ -13,7 +13,8 @@ typedef struct FabricManager FabricManager;
 
 /*
  * Connects to Fabric Manager. address: HOST:PORT, or the path of a socket. Returns 0, or -ELIBACC when the library is
- * missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, or an errno of fabric_manager_set().
+ * missing or lacks a function, -ENOTCONN when Fabric Manager does not answer, -ENOMEM, or an errno of
+ * fabric_manager_set().
  */
 int fabric_manager_open(const char *address, FabricManager **ret);
 FabricManager *fabric_manager_close(FabricManager *f);
@@ -40,6 +41,6 @@ int fabric_manager_set(FabricManager *f, const FabricPartition *p, bool active);
  * Sends the ids of the active partitions if Fabric Manager waits for them: after a restart with FABRIC_MODE_RESTART=1
  * it waits for a minute, and exits if no ids come. Returns 1 when the ids were sent. Otherwise returns 0 with the
  * report of Fabric Manager in *ret, or a negative errno. ids: the partitions that FabricReport.inactive is about. n: at
- * most FABRIC_PARTITIONS_MAX. active: bit i is set if the partition ids[i] is active.
+ * most FABRIC_PARTITIONS_MAX. active: bit i is set if the partition ids[i] is to be sent as active.
  */
 int fabric_manager_follow(FabricManager *f, const unsigned *ids, size_t n, uint64_t active, FabricReport *ret);

@@ -16,7 +16,8 @@
 #define SYSTEM_URI "qemu:///system"
 #define SOCKETS    "run/libvirt"
 
-#define ANSWER_TIMEOUT_SEC 30U /* for the first list of a new process, and for the answer to a request */
+/* For the answer to a request and, if GuestClient.expected is set, for the first list of a new process. */
+#define ANSWER_TIMEOUT_SEC 30U
 #define DELAY_MAX_SEC      256U
 #define RECORDS_MAX        64U /* the most records that one turn of the loop handles */
 

@@ -34,7 +34,7 @@ static unsigned patience_sec = PATIENCE_SEC;
  * descriptors. */
 static int unanswered = -1;
 static pid_t unanswered_pid;
-/* A warning was logged that the service did not answer, and it has not answered since. */
+/* True after a warning that the service does not answer, until it answers. */
 static bool is_silent;
 
 void holders_use_socket(const char *path) {
@@ -45,8 +45,8 @@ void holders_may_block(void) {
         patience_sec = PATIENT_SEC;
 }
 
-/* Returns true while the last question of this process has no answer. If the service has closed the connection, the
- * question is dropped, and the next question will tell whether the service answers. */
+/* Returns true while the last question of this process has no answer. When an answer has come at last, or the service
+ * has closed the connection, drops that question: the next one will tell whether the service answers. */
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 

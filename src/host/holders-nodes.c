@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the device nodes of a device by a walk through its sysfs directory, and uses by the host without a process:
- * interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a device or driver. */
+/* Finds the device nodes of a device by a walk through its sysfs directory. Also finds how the host uses the device
+ * without a process: interfaces that are up, disks below device mapper. Reads no attribute that takes the lock of a
+ * device or driver. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -301,7 +302,7 @@ static int walk(Walk *w, int parent_fd, const char *name, const char *above, uns
         return r;
 }
 
-/* Walks the NVMe subsystem of a controller: it has the disks when several controllers share a namespace. */
+/* Walks the NVMe subsystem of a controller: with native multipath, the disks are below the subsystem. */
 static int walk_subsystems(Walk *w, const char *controller) {
         _cleanup_close_ int fd = sysfs_open(w->fs, NVME_SUBSYSTEMS, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;

@@ -16,7 +16,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Bytes of proc/PID/cgroup that are read. */
+/* The size limit of proc/PID/cgroup. A longer file names no unit. */
 #define CGROUPS_MAX 8192U
 
 /* The clocks are read once for this many descriptors, because reading the CPU time takes a system call. */

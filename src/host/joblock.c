@@ -92,7 +92,7 @@ void job_lock_keep_chain(int fd, unsigned chain) {
         char path[sizeof("/proc/self/fd/-2147483648")];
         int own;
 
-        /* Open the file anew: an OFD lock belongs to the open file, which all processes of the job share here. */
+        /* Open the file anew: an OFD lock belongs to the open file, and all processes of the job share that of fd. */
         (void) snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
         own = open(path, O_WRONLY | O_CLOEXEC);
         if (own < 0)

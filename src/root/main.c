@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughd-root: does one thing for passthroughd that needs root. host/rootservice.h lists these things. */
+/* passthroughd-root: carries out one request of passthroughd that needs root. host/rootservice.h lists the requests. */
 
 #include <stdio.h>
 #include <stdlib.h>
