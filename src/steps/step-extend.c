@@ -32,8 +32,8 @@ int steps_check_health(const Allocation *a, StepList *steps) {
 
 /* How the devices of an allocation are reset. */
 
-/* Returns the pool of the device. A companion has no pool, so for it the pool of its card's assigned device is
- * returned. */
+/* Returns the pool of the device. For a companion, which has no pool, returns the pool of its card's assigned device.
+ * NULL: no pool. */
 static const Pool *pool_of_card(const Allocation *a, const AllocationDevice *d, const Config *config) {
         while (d > a->devices && d->role == DEVICE_ROLE_COMPANION)
                 d--;
@@ -76,8 +76,8 @@ static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const I
         return dev && allocation_device_is(d, dev) && streq_ptr(dev->driver, NVIDIA_DRIVER);
 }
 
-/* Returns true for a GPU that NVIDIA's driver has again after the steps. A GPU with vGPUs is not meant: the driver
- * keeps it. */
+/* Returns true for a GPU that NVIDIA's driver has again after the steps. False for a VF or slot, whose GPU has stayed
+ * on NVIDIA's driver. */
 static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         return d->pool && !d->is_vf && d->vgpu_type == 0 && is_with_nvidia(l, d, inv);
 }
