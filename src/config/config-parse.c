@@ -145,9 +145,9 @@ static int parse_header(ConfigParser *p, char *line) {
         return begin_section(p, line + 1);
 }
 
-/* Copies the next line to buf without its indentation and without the spaces at its end, as far as it fits. *ret_len is
- * the length that would fit into a larger buf. libinih would take an indented line as a continuation. Tabs become
- * spaces. Returns false at the end of the text. */
+/* Copies the next line, without its indentation and the spaces at its end, to buf. Cuts the copy off if buf is too
+ * small; *ret_len is the length before that. The indentation is left out, because libinih would take an indented line
+ * as a continuation. Tabs become spaces. Returns false at the end of the text. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;

@@ -2,7 +2,7 @@
 #pragma once
 
 /*
- * The vGPU of a VF, by nvidia/current_vgpu_type or as a mediated device.
+ * Creates and removes the vGPU of a VF: by nvidia/current_vgpu_type, or as a mediated device.
  *
  * Mediated devices as vGPUs: their driver lists types in mdev_supported_types/ of the parent, a VF or a GPU without VFs
  * (kernel Documentation/ABI/testing/sysfs-bus-vfio-mdev). The name of a type's directory begins with the name of the

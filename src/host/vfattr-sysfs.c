@@ -147,7 +147,8 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* Finds iov_device for the cache. "" if the PF is no mlx4 card, or mlx4_ib is not loaded. */
+/* Sets iov_device of the cache to the InfiniBand device that has the directory iov/ports; "" if there is none, as
+ * without mlx4_ib. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         _cleanup_names_ char **names = NULL;
