@@ -162,7 +162,7 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
-        /* The read might wait for the hot-plug lock. The next full scan will do it. */
+        /* An update leaves ATS out, because the read might wait for the hot-plug lock. The next full scan reads it. */
         if (clean && s->update)
                 return 0;
         /* A read of config space would resume a device in D3cold. */

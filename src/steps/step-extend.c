@@ -312,10 +312,11 @@ static void remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
 }
 
 static void change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
-        /* 1. Set autoprobe before VFs are created, because it has no effect on existing VFs. The undo creates VFs
-         * too. */
+        /* 1. Turn autoprobe off before VFs are created, because it has no effect on existing VFs. Do so even if count
+         * is 0: the undo creates the old VFs again. */
         step_list_add(l, (Step) { STEP_AUTOPROBE, pf->address, .on = false });
-        /* 2. Remove the existing VFs: the kernel changes a number of VFs only to 0, and then to another number. */
+        /* 2. Remove the existing VFs: the kernel does not change the number of VFs to another one than 0 while VFs
+         * exist. */
         if (pf->n_virtfns > 0)
                 remove_vfs(l, inv, pf);
         /* 3. Create the VFs. */

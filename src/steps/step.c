@@ -327,7 +327,7 @@ static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *
                 add_switch(l, STEP_RUNTIME_PM, d, true);
 }
 
-/* step_list_finish() returns -ENOMEM if a step could not be added. */
+/* No call below checks whether a step was added: step_list_finish() returns -ENOMEM if one was not. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         const AllocationDevice *const end = allocation_devices_end(a);
         StepList *l = step_list_new();
@@ -345,7 +345,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 if (d->vgpu_type == 0 && !streq_ptr(now.override, allocation_driver(a, d)))
                         add_override(l, d, now.override, allocation_driver(a, d), false);
         }
-        /* 3. Unbind every member before binding any: VFIO needs the whole group. */
+        /* 3. Unbind every device before binding any: VFIO gives a group to a guest only if no member is on a host
+         * driver. */
         for (const AllocationDevice *d = a->devices; d < end; d++) {
                 Present now = present(a, d, inv);
 
