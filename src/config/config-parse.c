@@ -122,7 +122,7 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Returns true for a broken header of a pool or a service, which cannot have meant [Exclude]. */
+/* Returns true when a broken header begins like that of a pool or a service, so that it cannot have meant [Exclude]. */
 static bool is_named_header(const char *line) {
         return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
                (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));
@@ -145,9 +145,9 @@ static int parse_header(ConfigParser *p, char *line) {
         return begin_section(p, line + 1);
 }
 
-/* Copies the next line to buf, as far as it fits, and sets *ret_len to its whole length. Leaves out spaces at the end,
- * and the indentation, because libinih would take an indented line as a continuation. Tabs become spaces. Returns false
- * at the end of the text. */
+/* Copies the next line, without its indentation and the spaces at its end, to buf. Cuts the copy off if buf is too
+ * small; *ret_len is the length before that. The indentation is left out, because libinih would take an indented line
+ * as a continuation. Tabs become spaces. Returns false at the end of the text. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;

@@ -274,7 +274,8 @@ static int check_vgpu_scheduler(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* Checks Fabric=. The daemon activates no NVLink partitions for vGPUs. */
+/* Checks Fabric=. Drops it beside VgpuType=, because the daemon activates no NVLink partitions for vGPUs, and reports
+ * it when [Fabric] has no partitions. */
 static int check_fabric(Config *c, Pool *pool) {
         if (pool->fabric && pool->vgpu_type) {
                 pool->fabric = false;

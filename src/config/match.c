@@ -72,8 +72,8 @@ static int term_pf(Match *m, const char *value) {
         return parse_glob(value, &m->pf);
 }
 
-/* Sets the vendor, which is set by vendor= and by id=. If a line has both they must agree, because the line could never
- * match otherwise. */
+/* Sets the vendor, which both vendor= and id= contain. If a line has both, their vendors must agree, because the line
+ * could never match otherwise. */
 static int set_vendor(Match *m, int vendor) {
         if (m->vendor >= 0 && m->vendor != vendor)
                 return -EINVAL;

@@ -171,10 +171,10 @@ static bool pool_gets_devices(const Policy *p, const Pool *pool) {
 }
 
 /*
- * Adds a problem for each pool whose VirtualFunctions= creates no VFs because of [Exclude]. There is no problem if the
- * pool still gets devices, because an admin may exclude one PF of several; and none while block_reason is set, which is
- * reported by itself. A PF on which the daemon creates no VFs for another reason, such as RoCE LAG, is always a
- * problem, because the admin may expect VFs there. A pool gets one problem at most.
+ * Adds a problem for each pool with a PF on which VirtualFunctions= asks for VFs and policy_check_vfs() refuses them.
+ * If [Exclude] is the reason, there is a problem only if the pool gets no devices at all, because an admin may exclude
+ * one PF of several. Another reason, such as RoCE LAG, is always a problem, because the admin may expect VFs there. A
+ * pool gets one problem at most, and none while block_reason is set, which is reported by itself.
  */
 static int find_withheld(Policy *p) {
         const Inventory *inv = p->inventory;
@@ -275,8 +275,8 @@ Verdict policy_verdict(const Policy *p, const PciDevice *dev) {
         return (Verdict) p->verdicts[inventory_device_index(p->inventory, dev)];
 }
 
-/* ret: the refusal of a PF that the host uses. If the PF gets no VFs either, adds the reason to ret. That the host uses
- * a PF does not prevent VFs. */
+/* ret: the refusal of a PF that the host uses. Such use does not prevent VFs. If a pool asks for VFs on the PF and gets
+ * none, adds the reason to ret. */
 static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) {
         const Pool *pool = pf->n_vfs == 0 ? policy_asking_pool(p, pf) : NULL;
         _cleanup_refusal_ Refusal why = { 0 };
@@ -288,8 +288,8 @@ static void tell_why_no_vfs(const Policy *p, const PciDevice *pf, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* ret: the refusal of a PF. If the PF has VFs and is in a bond with RoCE LAG, adds that the host has no RDMA device for
- * the bond as long as the VFs exist. */
+/* ret: the refusal of a PF. If the PF has VFs and its bond would have RoCE LAG without them, adds that the host has no
+ * RDMA device for the bond as long as the VFs exist. */
 static void tell_roce_lag(const Policy *p, const PciDevice *pf, Refusal *ret) {
         if (pf->n_virtfns > 0 && ret->message && policy_pf_has_roce_lag(p, pf))
                 (void) string_replace(&ret->message,
@@ -354,7 +354,8 @@ const Pool *policy_external_pool(const Policy *p, const PciDevice *pf) {
         /* Most configurations have no pool with VirtualFunctions=external, and then the VFs need not be compared. */
         if (pf->type != PCI_TYPE_PF || !has_external_pool(p->config))
                 return NULL;
-        /* A real VF has an address, so it may match a line that the model of the VFs does not match. */
+        /* A real VF has an address of its own, whereas the model of the VFs has that of the PF. So the VF may match a
+         * line that the model does not match. */
         for (size_t i = 0; i < pf->n_vfs; i++) {
                 const PciDevice *vf = inventory_find(p->inventory, pf->vfs[i]);
 

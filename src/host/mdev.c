@@ -18,8 +18,8 @@
 #define TYPE_MAX   64U         /* longest name of a type's directory, with its NUL */
 #define NUMBER_MAX 0x3fffffffU /* largest number in a name that becomes its id. Digests of names are larger */
 
-/* Sets *ret to the id of a type: the number at the end of its name or, without one, as in GVT-g, a digest above all
- * numbers. */
+/* Sets *ret to the id of a type: the number at the end of its name or, if the name does not end with a number, as in
+ * GVT-g, a digest of the name, which is more than NUMBER_MAX. 0 or -EBADMSG. */
 static int type_id(const char *name, unsigned *ret) {
         const char *number = strrchr(name, '-');
         uint64_t id;
@@ -32,8 +32,8 @@ static int type_id(const char *name, unsigned *ret) {
         return 0;
 }
 
-/* Appends the type in this directory to the list. Skips it on an error: a type disappears with its driver. 0 or
- * -ENOMEM. */
+/* Appends the type in the directory to the list. Skips a type that cannot be read, because types disappear with their
+ * driver. 0 or -ENOMEM. */
 static int append_type(const Sysfs *fs, int types_fd, const char *directory, const char *known, char **types) {
         char path[TYPE_MAX + sizeof("/available_instances")], text[SYSFS_ATTRIBUTE_MAX];
         uint64_t available;

@@ -21,7 +21,7 @@ int netlink_open(int protocol, struct nl_sock **ret);
  * Sends request and receives messages until the kernel acknowledges the request. answer() is called for each message
  * before the acknowledgement. Returns the value of answer() for the last of them; 0 if answer is NULL, for a request
  * that is only acknowledged. If the kernel refuses the request, returns its negative errno. Returns -EPROTO when the
- * reply cannot be parsed, has no message for answer(), or libnl fails; -ENOMEM.
+ * reply cannot be parsed, has no message for answer(), or libnl fails; or -ENOMEM.
  */
 int netlink_ask(struct nl_sock *sk, struct nl_msg *request, int (*answer)(struct nlmsghdr *header, void *userdata),
                 void *userdata);

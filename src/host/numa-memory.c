@@ -19,7 +19,7 @@
 
 #define MEM_TOTAL "MemTotal:"
 #define MEM_FREE  "MemFree:"
-#define N_EXACT   2 /* the two keys above come first; the others are of memory that the kernel can reclaim */
+#define N_EXACT   2 /* the array begins with the two keys above; the others are of memory that the kernel can reclaim */
 
 const char *const numa_meminfo_keys[] = {
         MEM_TOTAL, MEM_FREE, "Active(file):", "Inactive(file):", "SReclaimable:", NULL

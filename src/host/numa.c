@@ -53,8 +53,8 @@ int numa_online_nodes(const Sysfs *fs, CpuSet *ret) {
         return r;
 }
 
-/* Reads the list of offline CPUs and also the file "online" of each CPU, because a recording may lack the list. CPU 0
- * often has no such file because it cannot go offline. */
+/* Removes the CPUs in the list of offline CPUs, and those whose own file "online" says 0, because a recording may lack
+ * the list. CPU 0 often has no such file, because it cannot go offline. */
 static void remove_offline(const Sysfs *fs, int fd, CpuSet *cpus) {
         CpuSet offline = { 0 };
 
@@ -204,7 +204,7 @@ static int read_single_node(const Sysfs *fs, Inventory *inv, const CpuSet *onlin
         return numa_read_pools(fs, inv, "sys/kernel/mm/hugepages", node);
 }
 
-/* Adds the online nodes with their ids. *ret_single: the kernel has no NUMA, so the only node is 0. */
+/* Adds the online nodes with their ids. *ret_single is true if the kernel has no NUMA; then the only node is 0. */
 static int list_nodes(const Sysfs *fs, Inventory *inv, bool *ret_single) {
         _cleanup_close_ int fd = sysfs_open(fs, NUMA_NODES_DIR, O_PATH | O_DIRECTORY);
         CpuSet nodes;

@@ -18,8 +18,8 @@
 int nvml_read_module(PciAddress gpu);
 /* Returns 1 when persistence mode is on, else 0. */
 int nvml_read_persistence(PciAddress gpu);
-/* Turns persistence mode on if it is off. Needs CAP_SYS_ADMIN. Does not use nvidia-persistenced, which knows only the
- * GPUs that NVIDIA's driver had at its start. -EPERM: the driver refuses. */
+/* Turns persistence mode on if it is off. Returns 0. Needs CAP_SYS_ADMIN. Does not use nvidia-persistenced, which knows
+ * only the GPUs that NVIDIA's driver had at its start. -EPERM: the driver refuses. */
 int nvml_set_persistence(PciAddress gpu);
 /*
  * Returns 0 when neither the library nor the GPU reports a reason against giving the GPU to a guest.

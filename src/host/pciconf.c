@@ -134,7 +134,8 @@ static PciAcs acs_of_capability(struct pci_dev *dev, int size, PciConfFacts *fac
         return (does & can & ACS_REQUIRED) == (can & ACS_REQUIRED) ? PCI_ACS_ISOLATED : PCI_ACS_OPEN;
 }
 
-/* Follows the kernel's pci_acs_enabled(), so that the result agrees with the kernel's IOMMU groups. */
+/* Follows the kernel's pci_acs_enabled(), because the kernel's IOMMU groups depend on it. Unlike the kernel, makes no
+ * exception for the devices that pci_dev_specific_acs_enabled() lists. */
 static PciAcs acs_of(struct pci_dev *dev, int size, bool multifunction, PciConfFacts *facts) {
         const struct pci_cap *express;
 

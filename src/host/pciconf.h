@@ -28,6 +28,7 @@ typedef struct PciConfFacts {
 /* Returns 0, or -EIO when the first 64 bytes of config space cannot be read or libpci reported an error. */
 int pciconf_read(PciConf *conf, PciAddress address, PciConfFacts *ret);
 
-/* Sets name and vf_name of each device without a name as pciids_name_devices() does: "NVIDIA Corporation GK110GL [Tesla
- * K20m]". Lets libpci read a compressed pci.ids; -EIO: libpci reported an error. */
+/* As pciids_name_devices(), with the pci.ids that libpci is configured with: sets names such as "NVIDIA Corporation
+ * GK110GL [Tesla K20m]". Lets libpci read a compressed pci.ids, instead of returning -EBADMSG; -EIO: libpci reported an
+ * error. */
 int pciconf_name_devices(PciConf *conf, Inventory *inv);

@@ -108,7 +108,8 @@ static const char *name_of(const NameList *l, uint32_t id) {
         return found ? found->text : NULL;
 }
 
-/* Parses the id at the beginning of a line such as "10de  NVIDIA Corporation". False: the line is something else. */
+/* Parses the id at the beginning of a line such as "10de  NVIDIA Corporation". Returns false when the line does not
+ * begin with an id of so many digits. */
 static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
         char *end;
 
@@ -118,8 +119,8 @@ static bool parse_id(const char *line, size_t digits, uint32_t *ret) {
         return end == line + digits && (*end == ' ' || *end == '\t');
 }
 
-/* Takes the name behind an id, and prepends `vendor`, which may be "". The first entry of an id counts. Modifies
- * text. */
+/* Sets wanted->text to `vendor`, which may be "", and the name in `text`, the rest of the line after the id. Does
+ * nothing if `wanted` is NULL or has a text already, because the first entry of an id counts. Modifies `text`. */
 static int take_name(Name *wanted, const char *vendor, char *text) {
         char *name = text + strspn(text, " \t"), *end = name + strcspn(name, "\r");
 

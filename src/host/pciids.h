@@ -6,9 +6,10 @@
 #include "model/inventory.h"
 
 /*
- * Sets name and vf_name of each device without a name, as libpci would, or as pciids_describe() when the file lacks the
- * id. file: the file that libpci is configured with; if it does not exist, its name without ".gz" is tried. Returns 0,
- * -EBADMSG for a compressed file, -ENOMEM when only some devices may be named, or another error of reading the file.
+ * Sets name, vf_name and named of each device that is not `named` yet: to the names that libpci would give, or as
+ * pciids_describe() when the file lacks the id. file: the file that libpci is configured with; if it does not exist,
+ * its name without ".gz" is tried. Returns 0, -EBADMSG for a compressed file, -ENOMEM, after which some devices may be
+ * named, or another error of reading the file.
  */
 int pciids_name_devices(const char *file, Inventory *inv);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Runs a request to libvirt about the devices of a domain in a process of its own. */
+/* Runs a request to libvirt, about the devices of a domain, in a process of its own. */
 
 #include "host/plug.h"
 

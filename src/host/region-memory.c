@@ -60,8 +60,8 @@ static int bind_to_node(const Mapping *m, int node) {
 
 /*
  * Checks that the *n pages, `stride` bytes apart, are on `node`. move_pages() reports only mapped pages. madvise() maps
- * them: a member of the group may shorten the file at any moment, and a read beyond the end of the file would raise
- * SIGBUS. On success `pages` and *n hold the pages whose node is still unknown. -EEXIST: the file was shortened.
+ * them, because a read would raise SIGBUS beyond the end of the file, and a member of the group may shorten the file at
+ * any moment. On success `pages` and *n hold the pages whose node is still unknown. -EEXIST: the file was shortened.
  * -ENOSYS: the kernel has no MADV_POPULATE_READ. -EXDEV: a page is on another node.
  */
 static int look_at_pages(void **pages, size_t *n, size_t stride, int node) {

@@ -48,8 +48,8 @@ static int open_directory(const Sysfs *fs, const char *path, struct statfs *ret)
         return fstatfs(fd, ret) < 0 ? -errno : TAKE_FD(fd);
 }
 
-/* Finds a hugetlbfs with this page size in dev/hugepages*. Below dev, the daemon's sandbox leaves only dev/shm and the
- * usual directories of this name writable. Writes the absolute path to `path`. -ENODEV: there is none. */
+/* Finds a hugetlbfs with this page size in dev/hugepages*. The daemon's sandbox leaves only dev/shm and the usual
+ * dev/hugepages* writable in dev. Writes the absolute path to `path`. -ENODEV: there is none. */
 static int open_hugepages(const Sysfs *fs, uint64_t page_size, char *path, size_t size) {
         _cleanup_close_ int dev = sysfs_open(fs, "dev", O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -213,7 +213,7 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* link_memory() fails if another file or link has the name. */
+        /* link_memory() fails if another file or link has the name, which is then kept. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;

@@ -28,7 +28,7 @@ typedef struct RootCall {
         const char *payload;
         size_t size;
         RootAnswer answer;
-        char *rest; /* what follows the answer; owned */
+        char *rest; /* what follows the answer in the message; owned */
         size_t rest_size;
 } RootCall;
 

@@ -53,7 +53,7 @@ typedef struct RootAnswer {
         int32_t status; /* of ROOT_CLEAN: the exit status; of ROOT_PLUG: a PlugResult */
         bool asked;     /* of ROOT_START_UNIT */
         FabricReport fabric;
-        int32_t gpus[ROOT_GPUS_MAX]; /* by index of the GPU in the request */
+        int32_t gpus[ROOT_GPUS_MAX]; /* result of each GPU, by its index in the request */
 } RootAnswer;
 
 _Static_assert(ROOT_DEVICES_MAX * sizeof(PciAddress) <= ROOT_PAYLOAD_MAX, "a message holds the addresses");
@@ -72,11 +72,12 @@ _Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_M
  * Returns -ENOENT if there is no such command. */
 int root_check_command(const Pool *pool);
 /* Also checks root_check_command(). Each device must exist, be in the pool, and by the ledger be returning to the host.
- * All files of the ledger must be readable. No other allocation may have the device. */
+ * All files of the ledger must be readable. No other allocation may have the device, its PF or GPU, or one of its VFs
+ * or slots. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
 /* PLUG_DESCRIBE is always allowed. By the ledger, the device of the <hostdev> must be attaching or, for a detach,
  * attaching or detaching. For an attach, the device must exist, must be in a pool unless it is a companion, and no
- * other allocation may have it. */
+ * other allocation may have it; all files of the ledger must be readable. */
 int root_check_plug(const RootHost *h, PlugAction action, const char *hostdev);
 /* Each line must be a comment, or have the options for a pool. */
 int root_check_options(const Config *c, const char *text);

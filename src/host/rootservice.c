@@ -18,8 +18,8 @@ void root_service_use_socket(const char *path) {
         socket_path = path;
 }
 
-/* Sends a request and waits for the answer. Returns the result; *ret_message has the whole answer, *ret and what
- * follows it. -EHOSTDOWN: no answer. -E2BIG: name or payload is too long. */
+/* Sends a request and waits for the answer. Returns the result; *ret_message has the whole answer: *ret and the bytes
+ * that follow it. -EHOSTDOWN: no answer. -E2BIG: name or payload is too long. */
 static int ask_for(RootAction action, const char *name, const void *payload, size_t size, uint64_t end, RootAnswer *ret,
                    WireMessage *ret_message) {
         RootRequest q = { .end = end };

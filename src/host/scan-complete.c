@@ -60,8 +60,8 @@ static void inherit_nodes(Inventory *inv) {
         }
 }
 
-/* Returns true when `text`, lines of "start end type", has a region of type "direct", which must stay mapped. Those of
- * type "direct-relaxable" need not. */
+/* Returns true when `text`, lines of "start end type", has a region of type "direct", which must stay mapped. A region
+ * of type "direct-relaxable" need not. */
 static bool has_direct_region(char *text) {
         const char *line;
 
@@ -198,7 +198,8 @@ static int take_name_of_pf(const Scan *s, PciDevice *dev) {
         return r;
 }
 
-/* Copies the names of the last inventory, to avoid a read of pci.ids, which has more than a megabyte. */
+/* Copies names from the last inventory and, for new VFs, from their PFs, to avoid a read of pci.ids, which has more
+ * than a megabyte. */
 static int take_over_names(const Scan *s) {
         int r = 0;
 

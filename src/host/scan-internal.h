@@ -15,7 +15,7 @@
 typedef struct Scan {
         const Sysfs *fs;
         Inventory *inv;
-        PciConf *conf; /* NULL when libpci cannot be initialized */
+        PciConf *conf; /* NULL: config space and pci.ids are not read */
         int devices_fd;
         const PciAddress *busy;
         size_t n_busy;
@@ -30,7 +30,7 @@ typedef struct Scan {
         size_t n_siblings;
         size_t *pfs; /* indices in inv: PFs that have VFs */
         size_t n_pfs;
-        char *directory; /* directory of the last PF and its VFs, as in PciDevice.path, with a slash; NULL: none */
+        char *directory; /* directory of the last PF and its VFs, as in PciDevice.path, and a slash; NULL: none */
         int directory_fd;
 } Scan;
 

@@ -225,7 +225,7 @@ static int take_driver(PciDevice *dev, PciDevice *now) {
 
 int scan_refresh(const Sysfs *fs, PciDevice *dev, bool locked) {
         _cleanup_(cleanup_device_dir_free) DeviceDir *d = NULL;
-        _cleanup_(pci_device_done) PciDevice now = { .iommu_group = -1 }; /* the last scan reported its fault */
+        _cleanup_(pci_device_done) PciDevice now = { .iommu_group = -1 }; /* its fault is dropped: a scan noted it */
         size_t n_virtfns;
         int r;
 

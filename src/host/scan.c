@@ -103,8 +103,8 @@ static bool class_is_bridge(const PciDevice *dev) {
         return dev->class >> 8 == 0x0604 || dev->class >> 8 == 0x0607;
 }
 
-/* Returns whether to read ATS: for GPUs and NICs, which may do peer-to-peer DMA. A machine can have thousands of VFs,
- * for which the ATS state of their PF is reported. */
+/* Returns whether to read ATS: for accelerators and NICs, which may do peer-to-peer DMA. A machine can have thousands
+ * of VFs, for which the ATS state of their PF is reported. */
 static bool may_have_ats(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && (pci_device_is_accelerator(dev) || pci_device_is_nic(dev));
 }
@@ -124,9 +124,9 @@ static const PciDevice *find_before(const Scan *s, const PciDevice *dev) {
 }
 
 /*
- * Copies the facts of config space from the previous inventory if the device's driver has not changed, or a job works
- * on the device: reading config space of a dead or resetting endpoint may block for ever. Returns false when config
- * space must be read.
+ * Copies the facts of config space from the previous inventory, if it has them all, when the device's driver has not
+ * changed or a job works on the device: reading config space of a dead or resetting endpoint may block for ever.
+ * Returns false when config space must be read.
  */
 static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
         const PciDevice *before = find_before(s, dev);
@@ -148,8 +148,8 @@ static bool keep_config(const Scan *s, PciDevice *dev, bool clean) {
 
 /*
  * Reads header type, ACS and ATS from config space, where needed: for bridges, for functions that may be bridges (class
- * 06 except host, ISA, EISA and MCA bridges), for functions that share a slot (except VFs), and for the ATS of GPUs and
- * NICs. Every other function is isolated by definition.
+ * 06 except host, ISA, EISA and MCA bridges), for functions that share a slot (except VFs), and for the ATS of
+ * accelerators and NICs. Every other function is isolated by definition.
  */
 static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciDevice *dev) {
         PciConfFacts facts = { .acs = PCI_ACS_UNKNOWN };
@@ -162,7 +162,7 @@ static int read_config(const Scan *s, const DeviceDir *d, bool shares_slot, PciD
                 dev->acs = PCI_ACS_CLEAN;
         if ((clean && !may_have_ats(dev)) || (!may_bridge && keep_config(s, dev, clean)))
                 return 0;
-        /* The read might wait for the hot-plug lock. The next full scan will do it. */
+        /* An update leaves ATS out, because the read might wait for the hot-plug lock. The next full scan reads it. */
         if (clean && s->update)
                 return 0;
         /* A read of config space would resume a device in D3cold. */
@@ -274,12 +274,12 @@ static int add_read_device(Scan *s, const DeviceDir *d, const char *name, bool b
         return r < 0 ? r : read_config(s, d, shares_slot, dev);
 }
 
-/* Copies what is not read of a locked device from the last inventory, if the device was added last. 0 or -ENOMEM. */
+/* Copies from the last inventory what was not read of the locked device, the last one in s->inv. 0 or -ENOMEM. */
 static int keep_locked(Scan *s, PciAddress address) {
         PciDevice *now = s->inv->n_devices > 0 ? &s->inv->devices[s->inv->n_devices - 1] : NULL;
         const PciDevice *before;
 
-        /* It was not added, because it has disappeared. */
+        /* The device was not added, because it has disappeared. */
         if (!now || !pci_address_equal(now->address, address))
                 return 0;
         before = find_before(s, now);
@@ -352,7 +352,7 @@ static bool is_on_path(const char *name, char *const *paths, size_t n_paths) {
         return false;
 }
 
-/* Moves the names of devices on the paths to the front. Returns how many they are. */
+/* Moves the names of devices on the paths to the front. Returns their number. */
 static size_t keep_names_on_paths(char **names, size_t n, char *const *paths, size_t n_paths) {
         size_t n_kept = 0;
 

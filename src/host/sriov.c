@@ -22,12 +22,13 @@
 int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on) {
         int r = sysfs_set(fs, PCI_PATH(pf, "sriov_drivers_autoprobe"), on ? "1" : "0");
 
-        /* Before Linux 4.12 the attribute does not exist and drivers are probed. The job that gives a VF to a guest, or
-         * removes it, unbinds the driver. */
+        /* Before Linux 4.12 the attribute does not exist, and the kernel binds drivers to new VFs. The job that gives a
+         * VF to a guest, or removes it, unbinds the driver. */
         return r == -ENOENT ? 0 : r;
 }
 
-/* Counts the links virtfnN of the PF. *ret_bound (or NULL) grows by the number of VFs that have a driver. */
+/* Counts the links virtfnN of the PF. Adds the number of VFs that have a driver to *ret_bound, unless ret_bound is
+ * NULL. */
 static int count_links(const Sysfs *fs, PciAddress pf, unsigned *ret, unsigned *ret_bound) {
         _cleanup_close_ int fd = -1;
         _cleanup_names_ char **names = NULL;
@@ -73,7 +74,8 @@ static int wait_for_links(const Sysfs *fs, PciAddress pf, unsigned count) {
         }
 }
 
-/* Writes sriov_numvfs. Returns 1 after a change, 0 if it has the value already, or a negative errno. */
+/* Writes sriov_numvfs, and waits for the links. Returns 1 after a change, 0 if it has the value already, or a negative
+ * errno. */
 static int change_numvfs(const Sysfs *fs, PciAddress pf, unsigned count) {
         char value[16];
         int changed, r;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Creates and removes the virtual functions of a PF. Like those of host/control.h, these functions must run in the
- * child process of a job: even a read of sriov_numvfs can hang. */
+/* Creates and removes the virtual functions of a PF. Like the functions of host/control.h, these must run in the child
+ * process of a job: even a read of sriov_numvfs can hang. */
 
 #include "model/pciaddr.h"
 #include "util/sysfs.h"

@@ -23,7 +23,7 @@ struct Store {
         int allocations_fd;  /* -errno: cannot be opened, so the ledger is read-only */
         int quarantine_fd;   /* as allocations_fd, for the directory of quarantined devices */
         int spare_fd;        /* file that store_add() will use; negative: none */
-        uint64_t generation; /* the highest that may have been assigned */
+        uint64_t generation; /* the highest generation that may have been assigned */
         uint64_t reserved;   /* number in STATE/generation */
         char *released;      /* a newline, then the text of STATE/released; NULL: none */
         Ledger *ledger;      /* the ledger of store_load(), not owned */
@@ -96,7 +96,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* Removes temporary files: a crash leaves one, failed writes may leave many. */
+/* Removes temporary files. A crash leaves one, and a failed write leaves one if it could not remove it. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
@@ -166,7 +166,8 @@ static const char *why_unreadable(int error) {
         }
 }
 
-/* Makes the ledger read-only if other users can write to the directory, where they could add or remove allocations. */
+/* Makes the ledger read-only if another user owns the directory or can write to it, and so could add or remove
+ * allocations. */
 static int check_directory(const Store *s, int fd, const char *name, Ledger *l) {
         struct stat st;
 

@@ -3,8 +3,8 @@
 
 /*
  * Starts, stops and runs systemd units. Each call opens its own connection to the system bus and may block until
- * CLOCK_MONOTONIC has reached end (in microseconds). unit_read_use() runs in the child process of a job, the others in
- * passthroughd-root.
+ * CLOCK_MONOTONIC has reached end (in microseconds), unit_run() a second longer. unit_read_use() runs in the child
+ * process of a job, the others in passthroughd-root.
  */
 
 #include <stdbool.h>

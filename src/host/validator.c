@@ -14,7 +14,7 @@
 #define REMEDY_END   "See the journal, or make the request without a template."
 
 struct Validator {
-        ValidatorAnswered answered; /* NULL: has been called */
+        ValidatorAnswered answered; /* NULL after it was called */
         ValidatorEnded ended;
         void *userdata;
         int answer; /* where the process's standard output is read */

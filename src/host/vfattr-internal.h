@@ -63,7 +63,7 @@ int vf_netlink_write(const VfTarget *t, const VfAttributes *change);
 /*
  * Reads the attributes of all VFs of a network interface in one request. (*ret)[i] has the attributes of VF i that the
  * interface supports; the caller frees *ret. -ENODEV: the interface does not exist or belongs to another device.
- * -EPROTO: the reply cannot be parsed. Otherwise the kernel's errno.
+ * -EPROTO: the reply cannot be parsed. Otherwise 0, -ENOMEM or the kernel's errno.
  */
 int vf_rtnl_read(struct nl_sock *sk, const PfNetdev *dev, VfAttributes **ret, size_t *ret_n);
 /*

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Reads and writes the attributes of a VF by rtnetlink: finds the PF's network interfaces, and sends the kernel a
- * request for each that reads (RTM_GETLINK) or writes (RTM_SETLINK) attributes.
+ * Reads and writes the attributes of a VF by rtnetlink: finds the PF's network interfaces, and for each of them sends
+ * the kernel a request that reads (RTM_GETLINK) or writes (RTM_SETLINK) attributes.
  *
  * The messages are built with libnl. rtnl_link_vf of libnl-route 3.7 (lib/route/link/sriov.c) is not used: it drops
  * rates of 0 and the GUIDs of a reply, writes a VLAN's protocol in the wrong byte order, puts both GUIDs into one
- * IFLA_VF_INFO, of which the kernel takes only one (see put_info()), and replaces the kernel's errno by its own error.
+ * IFLA_VF_INFO, from which the kernel takes only the node GUID (see put_info()), and replaces the kernel's errno by its
+ * own error.
  */
 
 #include <arpa/inet.h>
@@ -56,6 +57,7 @@ typedef struct VfQuery {
         size_t n;
 } VfQuery;
 
+/* Reads trust or spoof check. The kernel reports -1 for a setting that the driver does not support. */
 static void get_flag(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
         struct ifla_vf_trust flag; /* ifla_vf_spoofchk has the same layout */
 
@@ -91,7 +93,6 @@ static void get_link_state(struct nlattr *nla, VfAttributes *v) {
                 vf_attributes_put(v, VF_LINK, link->link_state);
 }
 
-/* The kernel reports -1 for trust and spoof check that the driver does not support. */
 static int get_ethernet(struct nlattr **tb, VfAttributes *v) {
         const struct ifla_vf_mac *mac = nla_data(tb[IFLA_VF_MAC]);
         uint64_t address = 0;
@@ -120,8 +121,8 @@ static void get_guid(struct nlattr *nla, VfAttribute a, VfAttributes *v) {
                 vf_attributes_put(v, a, guid.guid);
 }
 
-/* Returns the entry of the VF with index `vf`. Entries of VFs that the kernel does not report have no attributes. NULL:
- * out of memory. */
+/* Returns the entry of the VF with index `vf`. The entry of a VF that the kernel does not report has no attributes.
+ * NULL: out of memory. */
 static VfAttributes *add_vf(VfQuery *q, uint32_t vf) {
         while (q->n <= vf) {
                 if (ARRAY_RESERVE(q->vfs, q->n) < 0)
@@ -155,8 +156,8 @@ static int get_info(struct nlattr *info, unsigned type, VfQuery *q) {
         return 0;
 }
 
-/* Returns whether the reply is about the PF's interface. The ifindex may have been reused since it was read. If the
- * root is a recording, the ifindex belongs to an unrelated interface of this machine. */
+/* Returns whether the reply is about the PF's interface. The ifindex may have been reused since it was read. If sysfs
+ * is a recording of another machine, the ifindex belongs to an unrelated interface of this machine, or to none. */
 static bool is_of_pf(const struct ifinfomsg *link, struct nlattr *parent, const PfNetdev *dev) {
         return link->ifi_index == dev->ifindex &&
                (!parent ||
@@ -364,8 +365,8 @@ static unsigned read_port(const VfTarget *t, const char *netdev) {
         return (unsigned) MAX(port, id);
 }
 
-/* Returns whether the interface is a VF's representor. In switchdev mode, the PF's net directory has these too. Their
- * phys_port_name is such as pf0vf3, that of the PF's own interface p0. */
+/* Returns whether the interface is a VF's representor. In switchdev mode, the PF's net directory has representors too.
+ * A representor has a phys_port_name such as pf0vf3, the PF's own interface one such as p0. */
 static bool is_representor(const VfTarget *t, const char *netdev) {
         char text[SYSFS_ATTRIBUTE_MAX];
 
@@ -425,8 +426,8 @@ void pf_view_forget(PfView *v) {
         *v = (PfView) { 0 };
 }
 
-/* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since the listing, or the root is a
- * recording and the running kernel does not have the interface. */
+/* Finds and queries the PF's interfaces. -ENODEV: an interface disappeared since the listing, or sysfs is a recording
+ * and the running kernel does not have the interface. */
 static int ask_netdevs(const VfTarget *t) {
         _cleanup_(cleanup_nl_socket_free) struct nl_sock *sk = NULL;
         PfView *view = t->view;

@@ -19,7 +19,8 @@ static const char *const policies[_VF_LINK_MAX] = {
         [VF_LINK_DOWN] = "Down",
 };
 
-/* The files with attributes. An Ethernet PF has only "node". Other files return a usage text instead of a value. */
+/* The files of sriov/N whose values are attributes. An Ethernet PF has only "node" of these. The other files of the
+ * directory return a usage text instead of a value. */
 static const struct OfedFile {
         const char *name;
         VfAttribute attribute;
@@ -54,8 +55,8 @@ static bool parse_ofed_guid(VfAttribute a, const char *text, VfAttributes *v) {
         return vf_attributes_parse(term, v, &problem) >= 0;
 }
 
-/* Reads one attribute. Ignores a text that cannot be parsed, as the driver's "Invalid policy": it could not be
- * restored. */
+/* Parses the text of one file. Ignores a text that cannot be parsed, such as the driver's "Invalid policy", because no
+ * undo could write it back. */
 static void read_ofed_file(const struct OfedFile *f, const char *text, VfAttributes *ret) {
         VfAttributes one = { 0 };
 
@@ -107,8 +108,8 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 }
 
 /*
- * The iov directory of an mlx4 InfiniBand device (the kernel's drivers/infiniband/hw/mlx4/sysfs.c). For an alias GUID
- * of 0 the subnet manager assigns a GUID. An alias GUID of all ones is deleted.
+ * The iov directory of an mlx4 InfiniBand device (the kernel's drivers/infiniband/hw/mlx4/sysfs.c). When 0 is written
+ * as alias GUID, the subnet manager assigns a GUID; all ones delete the alias GUID.
  */
 
 #define DEVICES_MAX   16U
@@ -117,8 +118,8 @@ int vf_ofed_write(const VfTarget *t, const VfAttributes *change) {
 #define ENTRIES_MAX   256U
 #define MLX4_PATH_MAX 256
 
-/* The attributes of each InfiniBand port, kept separately, because the values read are later written back to restore
- * the VF. */
+/* The attributes of each InfiniBand port. Each port has attributes of its own, because an undo writes back the values
+ * that were read at each port. */
 static const struct PortAttributes {
         VfAttribute guid, pkey;
 } port_attributes[PORTS_MAX] = {
@@ -146,7 +147,8 @@ static bool is_directory(const VfTarget *t, const char *path) {
         return fd >= 0;
 }
 
-/* Finds iov_device for the cache. "" if the PF is no mlx4 card, or mlx4_ib is not loaded. */
+/* Sets iov_device of the cache to the InfiniBand device that has the directory iov/ports; "" if there is none, as
+ * without mlx4_ib. */
 static int find_device(const VfTarget *t) {
         PfView *view = t->view;
         _cleanup_names_ char **names = NULL;

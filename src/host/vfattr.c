@@ -120,7 +120,8 @@ static VfAttributes complete_vlan(const VfAttributes *want, const State *s) {
         return whole;
 }
 
-/* Reads the VF and compares it with c->wanted. Returns 1 if a write is needed, else 0 or a negative errno. */
+/* Reads the VF's attributes into *now and c->had, completes c->wanted, and compares both. Returns 1 if a write is
+ * needed, 0 if not, or a negative errno. */
 static int prepare_change(const VfTarget *t, VfChange *c, State *now) {
         int r = read_state(t, now);
 

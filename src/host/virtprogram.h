@@ -7,8 +7,8 @@
 
 /*
  * Starts passthroughd-libvirt with `input` as standard input, `output` as standard output, an empty environment, no
- * blocked or ignored signals, and no other descriptors but standard error. arguments: n of them. Returns 0 or a
- * negative errno.
+ * blocked or ignored signals, and no other descriptors but standard error. arguments: the n arguments of the program,
+ * at most VIRT_ARGUMENTS_MAX. Returns 0 or a negative errno.
  */
 int virt_program_start(const char *const arguments[], size_t n, int input, int output, pid_t *ret);
 

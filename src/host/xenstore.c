@@ -197,7 +197,7 @@ static int parse_note(const char *entry, PciAddress *ret) {
         return pci_address_parse(text, ret);
 }
 
-/* Adds the device of a note. Skips the device if the guest has ended. */
+/* Adds the device of an entry of NOTES. Skips the device if its guest has ended. */
 static int take_note(const Store *s, const char *entry) {
         char path[64], name[XEN_NAME_MAX];
         PciAddress address;
@@ -245,7 +245,7 @@ static int read_once(Store *s) {
                 return r;
         s->transaction = (uint32_t) id;
         r = read_entries(s, BACKENDS, read_domain);
-        /* libxl writes its entry before it gives the device to the guest. */
+        /* libxl writes the entry of NOTES before it gives the device to the guest. */
         if (r == 0)
                 r = read_entries(s, NOTES, take_note);
         end = call_store(s, XS_TRANSACTION_END, "T", &m);

@@ -186,7 +186,7 @@ static Allocation *copy_part(const Allocation *a, bool settled, bool changing) {
         return part;
 }
 
-/* Makes the copy ready, without a guest, and its devices settled. Returns the copy; NULL for NULL. */
+/* Makes the copy ready, without a guest and a reason, and its devices settled. Returns the copy; NULL for NULL. */
 static Allocation *make_plain(Allocation *part) {
         for (size_t i = 0; part && i < part->n_devices; i++)
                 part->devices[i].phase = DEVICE_PHASE_SETTLED;

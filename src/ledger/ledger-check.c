@@ -44,7 +44,7 @@ static Verdict check_condition(const Ledger *l, const DeviceStatusTable *status,
 }
 
 /* Refuses a device if a member of its IOMMU group is in another allocation, because a group has only one user
- * (vfio_group_fops_open() in the kernel), or if a member has a finding or is in quarantine. */
+ * (vfio_group_fops_open() in the kernel), or if a member has a finding that refuses requests or is in quarantine. */
 static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv, const PciDevice *dev,
                            const Allocation *except, Refusal *ret) {
         const IommuGroup *group = inventory_find_group(inv, dev->iommu_group);
@@ -68,7 +68,8 @@ static Verdict check_group(const Ledger *l, const DeviceStatusTable *status, con
         return VERDICT_NONE;
 }
 
-/* Returns how a refusal calls the VFs of the device: "vGPUs" if one is a slot for mediated devices. */
+/* Returns the word by which a refusal calls the allocated VFs of the device: "vGPUs" if one of them is a slot for a
+ * mediated device, otherwise "VFs". */
 static const char *parts_of(const Ledger *l, PciAddress address) {
         for (size_t i = 0; i < l->n_allocations; i++)
                 for (size_t j = 0; j < l->allocations[i]->n_devices; j++) {
@@ -97,8 +98,8 @@ static Verdict check_family(const Ledger *l, const DeviceStatusTable *status, bo
         return VERDICT_NONE;
 }
 
-/* Refuses a slot for a mediated device while a change of another one of the same GPU hangs in the kernel: the GPU's
- * mediated devices cannot be read then. */
+/* Refuses a slot while a change of a mediated device of the same GPU hangs in the kernel, because the GPU's mediated
+ * devices cannot be read then. */
 static Verdict check_neighbours(const DeviceStatusTable *status, const Inventory *inv, const PciDevice *slot,
                                 Refusal *ret) {
         const PciDevice *gpu = inventory_find(inv, slot->physfn);
@@ -187,8 +188,9 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
         return VERDICT_NONE;
 }
 
-/* Refuses an allocation if the ledger alone shows that another one has its name, a device, the PF or a VF of a device,
- * a CPU, or a region with other properties. Also refuses one allocation too many, and a device that `a` has twice. */
+/* Refuses `a` if the ledger alone shows that another allocation has its name, a device, the PF or a VF of a device, a
+ * CPU, or a region with other properties. Also refuses `a` if the ledger has no room for another allocation or region,
+ * or if `a` has a device twice, or a VF together with its PF. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
                 return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or choose another name.",
@@ -379,8 +381,8 @@ static void add(Fill *f, const AllocationDevice *d, const PciDevice *vf, const c
                 f->total = MAX(f->total, d->vgpu_total);
 }
 
-/* Returns how many more mediated devices of the type the GPU offers, less the pending ones. 0 if one of the pending
- * ones is of another type. */
+/* Returns how many more mediated devices of the type the GPU can have beside the pending ones. 0 if a pending one has
+ * another type. */
 static unsigned slots_further(const PciDevice *slot, const char *name, const Fill *f) {
         unsigned available = f->others_pending ? 0 : vgpu_types_available(slot->vgpu_types, name);
 

@@ -132,7 +132,8 @@ static int parse_phase(json_object *o, AllocationDevice *d) {
         return (int) d->phase < 0 ? -EBADMSG : 0;
 }
 
-/* Reads the identity of the card, and what a release restores. Files of older versions lack these members. */
+/* Reads members that files of older versions lack: the serial number and VF index of the card, whether it is lost, its
+ * VFIO variant driver, and some of the properties that a release restores. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         const char *serial = NULL;
         int r = optional(json_read_flag(o, "lost", &d->lost));
@@ -204,7 +205,7 @@ static int parse_device(json_object *o, Allocation *a) {
         r = r ?: parse_fatal(o, d);
         r = r ?: parse_identity(o, d);
         r = r ?: parse_vgpu(o, d);
-        /* A slot for a mediated device must have a vGPU and the address of its GPU. */
+        /* A slot for a mediated device must have a vGPU, and its GPU as PF. */
         if (r == 0 && address.instance > 0 &&
             (d->vgpu_type == 0 || !pci_address_equal(d->physfn, pci_address_function(address))))
                 r = -EBADMSG;
@@ -257,7 +258,7 @@ static int parse_guest_pci(json_object *o, Allocation *a) {
         return (int) a->topology < 0 ? -EBADMSG : r;
 }
 
-/* Reads the kind of confidential guest. The file of any other allocation has no such member. */
+/* Reads the kind of confidential guest. The file of an allocation without such a guest lacks the member. */
 static int parse_confidential(json_object *o, Allocation *a) {
         const char *type = NULL;
         int r = optional(json_read_text(o, "confidential", &type));
@@ -341,7 +342,7 @@ static int parse_each(json_object *list, int (*parse)(json_object *element, Allo
         return r;
 }
 
-/* Reads all members. A file without shared memory or services has no list of them. */
+/* Reads all members. The file of an allocation without shared memory or services has no list of them. */
 static int parse_allocation(json_object *o, Allocation *a) {
         json_object *devices, *pins, *cells, *regions = NULL, *services = NULL;
         int r = parse_head(o, a);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The ledger's sorted arrays: adds and removes allocations. ledger-check.c decides what may be added. */
+/* The arrays of the ledger: adds and removes allocations and quarantined devices. ledger-check.c decides what may be
+ * added. */
 
 #include "ledger/ledger.h"
 

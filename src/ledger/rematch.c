@@ -45,8 +45,8 @@ static bool same_component(const char *a, size_t n, const char *b, size_t m) {
         return n == m && memcmp(a, b, n) == 0;
 }
 
-/* Returns true when both paths go through the same slots. PCI components are equal when slot and function are: bus
- * numbers change. length_a, length_b: where the paths end. */
+/* Returns true when both paths go through the same slots. PCI components count as equal when their slots and functions
+ * are equal, because bus numbers change. length_a, length_b: where the paths end. */
 static bool same_slots(const char *a, size_t length_a, const char *b, size_t length_b) {
         const char *end_a = a + length_a, *end_b = b + length_b;
 
@@ -123,8 +123,8 @@ static bool is_displaced(const AllocationDevice *d, const Search *searches, size
         return false;
 }
 
-/* Lists the devices that are not at their address. taken[i] is increased for each device that is at its address and is
- * device i of the inventory. */
+/* Lists the devices that are not at their address. Increases taken[i] for each allocated device that is at its address,
+ * where i is its index in the inventory. */
 static int find_moved_devices(Allocation *const *allocations, size_t n_allocations, const Inventory *inv,
                               unsigned *taken, Search **ret, size_t *ret_n) {
         _cleanup_free_ Search *searches = NULL;

@@ -12,7 +12,7 @@
 
 /* The properties of a device that decide which other devices share its chain. */
 typedef struct Place {
-        PciAddress device, pf; /* pf: for a VF its PF, otherwise the device itself */
+        PciAddress device, pf; /* pf: for a VF its PF, otherwise the function itself */
         int group, bridge;     /* -1: the device has none */
         size_t chain;          /* index of one device in the chain, the same for all devices of the chain */
 } Place;
@@ -111,8 +111,8 @@ static bool is_asked_with_previous(const StepList *l, size_t i) {
         return i > 0 && l->steps[i].kind == STEP_CHECK_GPU && l->steps[i - 1].kind == STEP_CHECK_GPU;
 }
 
-/* Returns how long the part of the list may take. l->parallel chains run at a time, and each counts as long as the
- * longest one. */
+/* Returns how long the part of the list may take. If l->parallel is more than 1, that many chains run at a time, and
+ * each counts as long as the longest one. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
 

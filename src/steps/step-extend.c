@@ -32,8 +32,8 @@ int steps_check_health(const Allocation *a, StepList *steps) {
 
 /* How the devices of an allocation are reset. */
 
-/* Returns the pool of the device. A companion has no pool, so for it the pool of its card's assigned device is
- * returned. */
+/* Returns the pool of the device. For a companion, which has no pool, returns the pool of its card's assigned device.
+ * NULL: no pool. */
 static const Pool *pool_of_card(const Allocation *a, const AllocationDevice *d, const Config *config) {
         while (d > a->devices && d->role == DEVICE_ROLE_COMPANION)
                 d--;
@@ -76,8 +76,8 @@ static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const I
         return dev && allocation_device_is(d, dev) && streq_ptr(dev->driver, NVIDIA_DRIVER);
 }
 
-/* Returns true for a GPU that NVIDIA's driver has again after the steps. A GPU with vGPUs is not meant: the driver
- * keeps it. */
+/* Returns true for a GPU that NVIDIA's driver has again after the steps. False for a VF or slot, whose GPU has stayed
+ * on NVIDIA's driver. */
 static bool returns_gpu(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         return d->pool && !d->is_vf && d->vgpu_type == 0 && is_with_nvidia(l, d, inv);
 }
@@ -312,10 +312,11 @@ static void remove_vfs(StepList *l, const Inventory *inv, const PciDevice *pf) {
 }
 
 static void change_number(StepList *l, const Inventory *inv, const PciDevice *pf, unsigned count) {
-        /* 1. Set autoprobe before VFs are created, because it has no effect on existing VFs. The undo creates VFs
-         * too. */
+        /* 1. Turn autoprobe off before VFs are created, because it has no effect on existing VFs. Do so even if count
+         * is 0: the undo creates the old VFs again. */
         step_list_add(l, (Step) { STEP_AUTOPROBE, pf->address, .on = false });
-        /* 2. Remove the existing VFs: the kernel changes a number of VFs only to 0, and then to another number. */
+        /* 2. Remove the existing VFs: the kernel does not change the number of VFs to another one than 0 while VFs
+         * exist. */
         if (pf->n_virtfns > 0)
                 remove_vfs(l, inv, pf);
         /* 3. Create the VFs. */

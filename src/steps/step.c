@@ -231,11 +231,11 @@ char *step_describe(const Step *s) {
         return NULL;
 }
 
-/* The present state of a device. If the device is missing or another card has its address, the state before the
- * allocation. */
+/* The present state of a device; its state before the allocation if the device is missing or another card has its
+ * address. */
 typedef struct Present {
         bool there;
-        const char *driver, *override; /* NULL: there is none, or override was not read */
+        const char *driver, *override; /* NULL: none; an override that was not read is NULL, too */
         bool on_vfio;
         bool with_host; /* the device is bound to a host driver */
 } Present;
@@ -251,7 +251,7 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
-/* Adds a step of this kind for the attributes that are set. Does nothing when none is. */
+/* Adds a step of the given kind for the attributes of a VF that are set, if any are. */
 static void give(StepList *l, StepKind kind, const AllocationDevice *d, const PciDevice *vf,
                  const VfAttributes *attributes) {
         if (attributes->set != 0)
@@ -263,27 +263,27 @@ static void give(StepList *l, StepKind kind, const AllocationDevice *d, const Pc
 }
 
 /* Adds steps that set the attributes of a VF. The job fails if an attribute that the request names cannot be set. An
- * attribute that the daemon generated is optional. */
+ * attribute that the daemon generated is left out if the PF does not offer it. */
 static void give_attributes(StepList *l, const Allocation *a, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *vf = inventory_find(inv, d->address);
         VfAttributes generated = d->attributes, wanted = d->attributes;
 
         if (!vf || a->status.domain)
                 return;
-        /* With a baseline, an earlier job has set the generated attributes, and the allocation records that the VF has
-         * them. So they are required now. */
+        /* With a baseline, an earlier job has found which attributes the PF offers, and manager_found_attributes() has
+         * dropped the generated attributes that it does not offer. So the remaining ones are required. */
         vf_attributes_keep(&generated, d->has_baseline ? 0 : d->generated);
         vf_attributes_keep(&wanted, ~generated.set);
-        /* If the index of the VF is unknown, skip the generated attributes. The step for the others then fails, and
-         * reports that. */
+        /* If the index of the VF is unknown, skip the generated attributes. The step for the requested attributes, if
+         * there are any, then fails and reports that. */
         if (vf->vf_index < 0)
                 generated.set = 0;
         give(l, STEP_SUPPORTED_ATTRIBUTES, d, vf, &generated);
         give(l, STEP_ATTRIBUTES, d, vf, &wanted);
 }
 
-/* Adds a step that creates or removes the vGPU. A vGPU that another program created is kept: the step to create a vGPU
- * fails, and no step removes it. */
+/* Adds a step that creates or removes the vGPU. A vGPU of another type, or another mediated device, counts as another
+ * program's and is kept: the step that creates a vGPU then fails, and no step removes the other vGPU. */
 static void set_vgpu(StepList *l, const AllocationDevice *d, const Inventory *inv, bool wanted) {
         const PciDevice *vf = inventory_find(inv, d->address);
         _cleanup_free_ char *name = NULL;
@@ -327,7 +327,7 @@ static void keep_awake(StepList *l, const AllocationDevice *d, const Inventory *
                 add_switch(l, STEP_RUNTIME_PM, d, true);
 }
 
-/* step_list_finish() returns -ENOMEM if a step could not be added. */
+/* No call below checks whether a step was added: step_list_finish() returns -ENOMEM if one was not. */
 int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         const AllocationDevice *const end = allocation_devices_end(a);
         StepList *l = step_list_new();
@@ -345,7 +345,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
                 if (d->vgpu_type == 0 && !streq_ptr(now.override, allocation_driver(a, d)))
                         add_override(l, d, now.override, allocation_driver(a, d), false);
         }
-        /* 3. Unbind every member before binding any: VFIO needs the whole group. */
+        /* 3. Unbind every device before binding any: VFIO gives a group to a guest only if no member is on a host
+         * driver. */
         for (const AllocationDevice *d = a->devices; d < end; d++) {
                 Present now = present(a, d, inv);
 
@@ -369,8 +370,8 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret) {
         return step_list_finish(l, ret);
 }
 
-/* Returns true when the device must return to its prior driver, or to no driver: the device is present, is unbound or
- * on the VFIO driver of the allocation, and was not on that driver before the allocation. */
+/* Returns true when the device must return to its prior driver, or to no driver: the device is present, has no vGPU, is
+ * unbound or on the VFIO driver of the allocation, and was not on that driver before the allocation. */
 static bool must_return(const Allocation *a, const AllocationDevice *d, const Present *now) {
         return now->there && d->vgpu_type == 0 && !now->with_host &&
                !streq_ptr(d->prior_driver, allocation_driver(a, d));
@@ -394,7 +395,8 @@ static void add_release_step(StepList *l, StepKind kind, const Allocation *a, co
 }
 
 /* Adds a step that restores driver_override. An override that is neither the VFIO driver nor the prior driver was set
- * by another program, and is kept. */
+ * by another program. It is kept, unless the device returns to a prior driver, for which an earlier step replaces the
+ * override. */
 static void restore_override(StepList *l, const Allocation *a, const AllocationDevice *d, const Present *now) {
         bool returns = must_return(a, d, now) && d->prior_driver;
         const char *override = returns ? d->prior_driver : now->override;

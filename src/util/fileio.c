@@ -125,7 +125,8 @@ static int write_synced(int fd, const char *data, size_t size) {
         return r < 0 ? r : fsync(fd) < 0 ? -errno : 0;
 }
 
-/* Writes data to a new file called temporary. mode NULL: 0644 less the umask. Returns 0 or a negative errno. */
+/* Writes data to a new file with the name in `temporary`. mode NULL: 0644 less the umask. Returns 0 or a negative
+ * errno. */
 static int write_temporary(int dir_fd, const char *temporary, const mode_t *mode, const char *data, size_t size) {
         _cleanup_close_ int fd = -1;
 

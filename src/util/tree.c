@@ -11,7 +11,7 @@
 typedef struct Parser {
         unsigned line;
         size_t items;    /* number of items so far, of at most TREE_ITEMS_MAX */
-        TreeItem item;   /* the item on the current line */
+        TreeItem item;   /* type of the item on the current line */
         const char *end; /* appended to the value of the item: "\n" or "" */
         TreeFunction function;
         void *userdata;
