@@ -14,7 +14,7 @@ static bool is_coherent(const Allocation *a, const AllocationDevice *dev) {
         return guest_pci_shows(dev) && driver_is_coherent(allocation_driver(a, dev));
 }
 
-/* Returns the number of coherent GPUs before a device. before: NULL: counts all of the allocation. */
+/* Returns the number of coherent GPUs before the device `before`; if that is NULL, of the whole allocation. */
 static unsigned count_coherent(const Allocation *a, const AllocationDevice *before) {
         unsigned n = 0;
 

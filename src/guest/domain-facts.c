@@ -77,7 +77,8 @@ bool domain_facts_xen(const char *xml) {
         return xen;
 }
 
-/* Formats the name of the host device and, with buses, its place in the guest. NULL when out of memory. */
+/* Formats the name of the host device and, unless buses is NULL, its place in the guest if the document has it. NULL
+ * when out of memory. */
 static char *describe_device(const xmlNode *device, const char *source, const DomainBuses *buses) {
         char place[GUEST_PLACE_TEXT_MAX];
         GuestPlace p;

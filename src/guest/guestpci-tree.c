@@ -111,8 +111,8 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
         return r;
 }
 
-/* Plugs all cards below the root port of the first one. Two levels of switches are enough for all distances. 0 or
- * -E2BIG. */
+/* Plugs all cards of the group of `first` that are below its root port on the host. Two levels of switches are enough
+ * for all distances. 0 or -E2BIG. */
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Derives relations between devices: parent bridges, IOMMU groups, PFs and VFs. */
+/* Derives relations between devices: parent bridges, IOMMU groups, PFs and VFs, distances. */
 #include <errno.h>
 #include <stdio.h>
 
