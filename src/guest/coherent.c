@@ -90,8 +90,8 @@ static int explain_memory(const Inventory *inv, const Allocation *a, char **text
         return n == 0 ? 0 : string_append(text, "", "%s%s %s\n", first, n > 1 ? " Others too." : "", remedy);
 }
 
-/* Appends a sentence about libvirt before 10.0, which refuses a device that it did not bind itself ("must be manually
- * detached"), unless the driver is vfio-pci. 0 or -ENOMEM. */
+/* Appends a sentence if a device has a VFIO driver of its own and libvirt is older than 10.0. Such a libvirt refuses a
+ * device that it did not bind itself ("must be manually detached"), unless the driver is vfio-pci. 0 or -ENOMEM. */
 static int explain_driver(const LibvirtFeatures *f, const Allocation *a, char **text) {
         for (size_t i = 0; f->known && !f->driver_model && i < a->n_devices; i++) {
                 const AllocationDevice *dev = &a->devices[i];

@@ -222,8 +222,8 @@ static char *tell_qemu(const ConfidentialFacts *f) {
 #define REMEDY_RESCAN "run 'passthroughctl rescan'."
 #define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
-/* The rules about host and allocation. The first broken one is the refusal. For a confidential guest, "With SEV-SNP, "
- * or the like precedes the text `why`. */
+/* The rules about host and allocation. The first broken rule makes the refusal. For a confidential guest, "With
+ * SEV-SNP, " or the like precedes the text `why`. */
 static const struct {
         unsigned types;
         bool (*is_broken)(const ConfidentialFacts *f);
@@ -231,7 +231,7 @@ static const struct {
         const char *remedy;
         char *(*tell)(const ConfidentialFacts *f); /* a further sentence, which the caller frees; NULL: none */
 } rules[] = {
-        /* QEMU 11.1.3 at start: "KVM required"; vm-type SEV-SNP and TDX are those of KVM on x86. */
+        /* Without KVM, QEMU 11.1.3 ends at its start: "KVM required". SEV-SNP and TDX are features of KVM on x86. */
         { ALL, runs_xen, "a guest needs KVM on x86, which this node does not have.", REMEDY_PLAIN, NULL },
         /* Kernel 8388f7df936b and fb2accadaa94: SNP is off while domains of the IOMMU are identity domains. */
         { SNP, is_passthrough, "the IOMMU must translate: the kernel command line has iommu=pt or iommu.passthrough=1.",
@@ -247,7 +247,7 @@ static const struct {
         { TDX, lacks_parameter, "KVM cannot start a guest: the parameter tdx of kvm_intel is not Y.",
           "Turn on TDX in the firmware setup, boot Linux 6.16 or later, load kvm_intel with tdx=1, and " REMEDY_RESCAN,
           NULL },
-        /* domaincommon.rng: sev since libvirt 4.4, sev-snp since 10.5, tdx since 11.6. */
+        /* libvirt's domaincommon.rng has sev since libvirt 4.4, sev-snp since 10.5, and tdx since 11.6. */
         { SEV, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list it.",
           "See <launchSecurity> of 'virsh domcapabilities'.", NULL },
         { SNP, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list sev-snp.",
@@ -354,7 +354,7 @@ static const struct {
         bool (*applies)(const ConfidentialFacts *f);
         const char *text;
 } notes[] = {
-        /* iommufd maps no BARs (cloud-native-docs, confidential containers, overview.rst). */
+        /* For a confidential guest, iommufd maps no BARs (cloud-native-docs, confidential containers, overview.rst). */
         { SNP | TDX, has_devices, "Its devices have no peer-to-peer DMA (GPUDirect) between them." },
         /* arch/x86/mm/mem_encrypt.c of Linux. */
         { ALL, is_any,
@@ -511,15 +511,15 @@ static const xmlNode *find_scsi_boot(const Domain *d) {
 #define REMEDY_FIRMWARE                                                                                                \
         "Take <os firmware='efi'> alone, or name a firmware that needs no flash: <loader type='rom' readonly='yes'>."
 
-/* The rules about the template, in the form of rules[]. libvirt 12.8 accepts templates that break them, except for
- * secure boot, and with TDX also pflash, pmu, smm and ioapic. */
+/* The rules about the template, in the form of rules[]. Of these rules libvirt 12.8 itself checks only those about the
+ * firmware that it chooses (secure boot, missing firmware) and, with TDX, those about pflash, pmu, smm and ioapic. */
 static const struct {
         unsigned types;
         const xmlNode *(*find)(const Domain *d);
         const char *why;
         const char *remedy;
 } template_rules[] = {
-        /* QEMU 11.1.3 at start: "KVM required". */
+        /* Without KVM, QEMU 11.1.3 ends at its start: "KVM required". */
         { ALL, find_emulated, "a guest needs KVM.", "Use type='kvm'." },
         /* Private memory is never read-only, so QEMU loads the firmware with -bios (its docs/system/i386/tdx.rst). An
          * SNP guest with pflash fails to start (AMDSEV issue 236). */
@@ -529,7 +529,7 @@ static const struct {
         /* libvirt 12.8 finds no firmware with secure boot for SEV and SNP, and KubeVirt refuses secure boot. The
          * firmware for TDX has keys of secure boot. */
         { SEV | SNP, find_secure_boot, "there is no firmware with secure boot.", "Remove secure boot." },
-        /* libvirt: "Unable to find 'efi' firmware that is compatible". Debian 13 has no descriptor of such a firmware.
+        /* libvirt fails: "Unable to find 'efi' firmware that is compatible". Debian 13 has no descriptor of one.
          */
         { SNP, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature amd-sev-snp.",

@@ -262,7 +262,8 @@ static void read_security(const xmlNode *features, LibvirtFeatures *f) {
                 f->security[c] = has_value(types, confidential_libvirt_name(c));
 }
 
-/* Reads features from the capabilities. Before 12.2 they do not tell iommufd, so the versions decide about that. */
+/* Reads features from the capabilities. Before 12.2 they do not tell whether there is iommufd, so the versions
+ * decide about that. */
 static void read_capabilities(const char *capabilities, LibvirtFeatures *f) {
         xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;

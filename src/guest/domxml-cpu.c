@@ -194,7 +194,7 @@ static void write_pins(Domain *d) {
         pin_iothreads(d, cputune, &emulator);
 }
 
-/* Without KVM libvirt refuses to pin single vCPUs, so <vcpu> has the CPUs of all. */
+/* Without KVM libvirt refuses to pin single vCPUs, so <vcpu> names the CPUs of all vCPUs. */
 void domain_write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
@@ -323,8 +323,8 @@ static void write_hints(Domain *d) {
         node_set(d, node_add(d, kvm, "hint-dedicated"), "state", "on");
 }
 
-/* Adds a comment if the cores of the guest are of several kinds, which it cannot see: QEMU gives all its vCPUs one
- * CPUID. */
+/* Adds a comment if the cores of the guest are of several kinds. The guest cannot see the kinds: QEMU gives all vCPUs
+ * the same CPUID. */
 static void tell_kinds(Domain *d) {
         static const char *const names[_CORE_KIND_MAX] = { "performance", "efficient", "low-power" };
         CpuSet vcpus[_CORE_KIND_MAX] = { 0 };

@@ -237,7 +237,7 @@ static bool machine_is_virt(const char *machine) {
 }
 
 /* Sets the machine: q35, 'virt' on AArch64, or xenfv for a guest of Xen. The layout needs PCI Express: on x86 i440fx
- * becomes q35, and all other machines than q35 and 'virt' are refused. */
+ * becomes q35; any other machine of the template is refused. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";

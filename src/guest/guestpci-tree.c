@@ -223,7 +223,7 @@ static unsigned count_below(const GuestPci *pci, const GuestController *parent) 
         return n;
 }
 
-/* Numbers the buses below parent depth first, by slot; each port has one. */
+/* Numbers the buses below parent depth first, by slot; each port has one bus. */
 static void number_below(GuestPci *pci, const GuestController *parent, unsigned *next) {
         for (size_t i = 0; i < pci->n_controllers; i++)
                 if (pci->controllers[i].bus == parent->index) {

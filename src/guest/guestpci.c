@@ -33,7 +33,8 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
 }
 
 /* Finds the bridges above a card, as model/locality.h does. The first of three or more is a root port, the others are
- * upstream and downstream ports of switches. Cards at one switch have the same upstream port. */
+ * upstream and downstream ports of switches; the second of two counts as a switch. Cards at one switch have the same
+ * upstream port. */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
         size_t last = 0, second = 0; /* where the names of the two nearest bridges end */
         const char *at, *end;

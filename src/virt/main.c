@@ -195,6 +195,6 @@ int main(int argc, char *argv[]) {
                 status = (int) run();
         }
         (void) fflush(stdout);
-        /* Without libvirt's exit handlers. */
+        /* _exit() does not run libvirt's exit handlers. */
         _exit(status);
 }
