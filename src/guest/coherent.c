@@ -14,7 +14,7 @@ static bool is_coherent(const Allocation *a, const AllocationDevice *dev) {
         return guest_pci_shows(dev) && driver_is_coherent(allocation_driver(a, dev));
 }
 
-/* Returns the number of coherent GPUs before a device. before: NULL: counts all of the allocation. */
+/* Returns the number of coherent GPUs before the device `before`; if that is NULL, of the whole allocation. */
 static unsigned count_coherent(const Allocation *a, const AllocationDevice *before) {
         unsigned n = 0;
 
@@ -90,8 +90,8 @@ static int explain_memory(const Inventory *inv, const Allocation *a, char **text
         return n == 0 ? 0 : string_append(text, "", "%s%s %s\n", first, n > 1 ? " Others too." : "", remedy);
 }
 
-/* Appends a sentence about libvirt before 10.0, which refuses a device that it did not bind itself ("must be manually
- * detached"), unless the driver is vfio-pci. 0 or -ENOMEM. */
+/* Appends a sentence if a device has a VFIO driver of its own and libvirt is older than 10.0. Such a libvirt refuses a
+ * device that it did not bind itself ("must be manually detached"), unless the driver is vfio-pci. 0 or -ENOMEM. */
 static int explain_driver(const LibvirtFeatures *f, const Allocation *a, char **text) {
         for (size_t i = 0; f->known && !f->driver_model && i < a->n_devices; i++) {
                 const AllocationDevice *dev = &a->devices[i];

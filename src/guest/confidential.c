@@ -2,8 +2,6 @@
 /*
  * The rules for confidential guests. A plan and a document are checked with the rules about the host and the
  * allocation, a document also with the rules about the template.
- *
- * Versions that the sources name: QEMU 10.0.13, 10.2.2 and 11.1.3; libvirt 9.0, 11.3 and 12.8.
  */
 
 #include "guest/confidential.h"
@@ -45,7 +43,8 @@ static bool is_hopper(const PciDevice *dev) {
 }
 
 /*
- * Returns the mode of the device's pool; off if the device cannot have that mode (README of gpu-admin-tools, pci.ids).
+ * Returns the mode of the device's pool; off if `pool` is NULL or the device cannot have that mode (README of
+ * gpu-admin-tools, pci.ids).
  */
 static ConfidentialMode mode_of(const PciDevice *dev, const Pool *pool) {
         bool can = pool && dev->vendor == PCI_VENDOR_NVIDIA && confidential_has_mode(dev);
@@ -183,8 +182,8 @@ static bool has_plain_gpu(const ConfidentialFacts *f) {
         return has_mode(f, CONFIDENTIAL_MODE_OFF);
 }
 
-/* Returns true when the guest has a GPU in a confidential mode. Returns false without vCPUs: then another program makes
- * the guest, and must check this itself. */
+/* Returns true when the pool of one of the guest's GPUs or NVSwitches has a confidential mode. Returns false without
+ * vCPUs: then another program makes the guest, and must check this itself. */
 static bool has_protected_gpu(const ConfidentialFacts *f) {
         return f->vcpus > 0 && f->modes & ~CONFIDENTIAL_MODE_BIT(CONFIDENTIAL_MODE_OFF);
 }
@@ -223,8 +222,8 @@ static char *tell_qemu(const ConfidentialFacts *f) {
 #define REMEDY_RESCAN "run 'passthroughctl rescan'."
 #define REMEDY_BOARD  "Ask for all GPUs and NVSwitches of the node, from pools with ConfidentialMode=protected-pcie."
 
-/* The rules about host and allocation. The first broken one is the refusal. For a confidential guest, "With SEV-SNP, "
- * or the like precedes the text `why`. */
+/* The rules about host and allocation. The first broken rule makes the refusal. For a confidential guest, "With
+ * SEV-SNP, " or the like precedes the text `why`. */
 static const struct {
         unsigned types;
         bool (*is_broken)(const ConfidentialFacts *f);
@@ -232,7 +231,7 @@ static const struct {
         const char *remedy;
         char *(*tell)(const ConfidentialFacts *f); /* a further sentence, which the caller frees; NULL: none */
 } rules[] = {
-        /* QEMU 11.1.3 at start: "KVM required"; vm-type SEV-SNP and TDX are those of KVM on x86. */
+        /* Without KVM, QEMU 11.1.3 ends at its start: "KVM required". SEV-SNP and TDX are features of KVM on x86. */
         { ALL, runs_xen, "a guest needs KVM on x86, which this node does not have.", REMEDY_PLAIN, NULL },
         /* Kernel 8388f7df936b and fb2accadaa94: SNP is off while domains of the IOMMU are identity domains. */
         { SNP, is_passthrough, "the IOMMU must translate: the kernel command line has iommu=pt or iommu.passthrough=1.",
@@ -248,7 +247,7 @@ static const struct {
         { TDX, lacks_parameter, "KVM cannot start a guest: the parameter tdx of kvm_intel is not Y.",
           "Turn on TDX in the firmware setup, boot Linux 6.16 or later, load kvm_intel with tdx=1, and " REMEDY_RESCAN,
           NULL },
-        /* domaincommon.rng: sev since libvirt 4.4, sev-snp since 10.5, tdx since 11.6. */
+        /* libvirt's domaincommon.rng has sev since libvirt 4.4, sev-snp since 10.5, and tdx since 11.6. */
         { SEV, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list it.",
           "See <launchSecurity> of 'virsh domcapabilities'.", NULL },
         { SNP, lacks_libvirt, "libvirt and QEMU cannot start a guest: libvirt does not list sev-snp.",
@@ -264,15 +263,16 @@ static const struct {
          * NVIDIA's reference is QEMU 10.1 with patches. */
         { SNP | TDX, has_old_qemu, "QEMU gives devices to a guest from version 10.1 on.",
           "Update QEMU, or ask without devices.", tell_qemu },
-        /* Each page of 4 KiB is a mapping of its own, and a container has 65535 (hw/vfio/listener.c:298 of QEMU
-         * 10.2.2). Kata Containers refuses devices without iommufd too (qemu.go:1423, issue 12393). */
+        /* Each page of 4 KiB is a mapping of its own, and a container has 65535 mappings by default
+         * (hw/vfio/listener.c:298 of QEMU 10.2.2). Kata Containers refuses devices without iommufd too (qemu.go:1423,
+         * issue 12393). */
         { SNP | TDX, turns_off_iommufd, WHY_IOMMUFD, "Set Iommufd=auto, or remove <iommufd>.", tell_iommufd },
         { SNP | TDX, lacks_iommufd, WHY_IOMMUFD,
           "Update the node, or load vfio_iommu_type1 with a dma_entry_limit= of the guest's 4 KiB pages and 32768 "
           "more, and " REMEDY_RESCAN,
           tell_iommufd },
         /* QEMU does not free a hugepage of shared memory when its pages become private (accel/kvm/kvm-all.c).
-         * guest_memfd has base pages only. Kata has enable_hugepages=false; Nova's spec intel-tdx. */
+         * guest_memfd has base pages only. Sources: Kata's enable_hugepages=false, Nova's spec intel-tdx. */
         { SNP | TDX, has_hugepages,
           "hugepages are useless: private memory has pages of 4 KiB, and the hugepages would be needed besides.",
           "Ask without --page-size.", NULL },
@@ -283,8 +283,8 @@ static const struct {
         { SNP | TDX, shares_memory, "a guest cannot share memory with others.", "Ask without --shared-memory.", NULL },
         /* NVIDIA's release notes list no vGPU and no MIG device with a confidential mode. */
         { ALL, has_vgpu, "a guest cannot have a vGPU.", "Ask for a whole GPU of a pool with ConfidentialMode=.", NULL },
-        /* A confidential guest does not work with mode off, "and vice versa" (Kata's guide NVIDIA-GPU-passthrough;
-         * tdx-tools issue 440). */
+        /* A confidential guest does not work with a GPU in mode off, "and vice versa" (Kata's guide
+         * NVIDIA-GPU-passthrough; tdx-tools issue 440). */
         { ALL, has_plain_gpu,
           "a guest cannot have a GPU or accelerator without a confidential mode: it would work on data in the clear.",
           "Ask for GPUs of a pool with ConfidentialMode=on, devtools or protected-pcie: NVIDIA's from Hopper on have "
@@ -297,13 +297,15 @@ static const struct {
          * GPUs of a guest. */
         { ALL, has_several_modes, "all GPUs of a guest have the same mode.", "Ask for GPUs of one ConfidentialMode=.",
           NULL },
-        /* The same page of NVIDIA. The release notes of R550 TRD3 call several GPUs "undefined behavior". */
+        /* See the rule of has_several_modes(). The release notes of R550 TRD3 call several GPUs "undefined behavior".
+         */
         { ALL, has_several_hoppers, "a guest can have one Hopper GPU in this mode.",
           "Ask for one GPU, or for all of the node in mode protected-pcie.", NULL },
         /* A guest has one GPU or all GPUs of the node (cloud-native-docs, confidential containers, overview.rst). */
         { ALL, has_some_gpus, "a guest can have one GPU in this mode, or all of the node.",
           "Ask for one GPU, or for all.", NULL },
-        /* The same page. Without the NVSwitches CUDA fails with error 802 (Kata issues 13179 and 13430). */
+        /* See the rule of has_several_modes(). Without the NVSwitches CUDA fails with error 802 (Kata issues 13179,
+         * 13430). */
         { ALL, has_some_of_board, "protected PCIe gives all GPUs and all NVSwitches of the node to one guest.",
           REMEDY_BOARD, NULL },
 };
@@ -352,7 +354,7 @@ static const struct {
         bool (*applies)(const ConfidentialFacts *f);
         const char *text;
 } notes[] = {
-        /* iommufd maps no BARs (cloud-native-docs, confidential containers, overview.rst). */
+        /* For a confidential guest, iommufd maps no BARs (cloud-native-docs, confidential containers, overview.rst). */
         { SNP | TDX, has_devices, "Its devices have no peer-to-peer DMA (GPUDirect) between them." },
         /* arch/x86/mm/mem_encrypt.c of Linux. */
         { ALL, is_any,
@@ -509,15 +511,15 @@ static const xmlNode *find_scsi_boot(const Domain *d) {
 #define REMEDY_FIRMWARE                                                                                                \
         "Take <os firmware='efi'> alone, or name a firmware that needs no flash: <loader type='rom' readonly='yes'>."
 
-/* The rules about the template, in the form of rules[]. libvirt 12.8 accepts templates that break them, except for
- * secure boot, and with TDX also pflash, pmu, smm and ioapic. */
+/* The rules about the template, in the form of rules[]. Of these rules libvirt 12.8 itself checks only those about the
+ * firmware that it chooses (secure boot, missing firmware) and, with TDX, those about pflash, pmu, smm and ioapic. */
 static const struct {
         unsigned types;
         const xmlNode *(*find)(const Domain *d);
         const char *why;
         const char *remedy;
 } template_rules[] = {
-        /* QEMU 11.1.3 at start: "KVM required". */
+        /* Without KVM, QEMU 11.1.3 ends at its start: "KVM required". */
         { ALL, find_emulated, "a guest needs KVM.", "Use type='kvm'." },
         /* Private memory is never read-only, so QEMU loads the firmware with -bios (its docs/system/i386/tdx.rst). An
          * SNP guest with pflash fails to start (AMDSEV issue 236). */
@@ -527,7 +529,7 @@ static const struct {
         /* libvirt 12.8 finds no firmware with secure boot for SEV and SNP, and KubeVirt refuses secure boot. The
          * firmware for TDX has keys of secure boot. */
         { SEV | SNP, find_secure_boot, "there is no firmware with secure boot.", "Remove secure boot." },
-        /* libvirt: "Unable to find 'efi' firmware that is compatible". Debian 13 has no descriptor of such a firmware.
+        /* libvirt fails: "Unable to find 'efi' firmware that is compatible". Debian 13 has no descriptor of one.
          */
         { SNP, find_missing_firmware,
           "libvirt finds no firmware: no file of /usr/share/qemu/firmware has the feature amd-sev-snp.",
@@ -618,7 +620,7 @@ static void write_firmware(Domain *d) {
                 node_set(d, node_need(d, os, "loader"), "stateless", "yes");
 }
 
-/* Writes features with the values that QEMU has by default: libvirt refuses any other. */
+/* With TDX, writes three features with QEMU's values for such guests: libvirt refuses any other value. */
 static void write_features(Domain *d) {
         xmlNode *features;
 

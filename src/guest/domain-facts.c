@@ -77,7 +77,8 @@ bool domain_facts_xen(const char *xml) {
         return xen;
 }
 
-/* Formats the name of the host device and, with buses, its place in the guest. NULL when out of memory. */
+/* Formats the name of the host device and, unless buses is NULL, its place in the guest if the document has it. NULL
+ * when out of memory. */
 static char *describe_device(const xmlNode *device, const char *source, const DomainBuses *buses) {
         char place[GUEST_PLACE_TEXT_MAX];
         GuestPlace p;
@@ -261,7 +262,8 @@ static void read_security(const xmlNode *features, LibvirtFeatures *f) {
                 f->security[c] = has_value(types, confidential_libvirt_name(c));
 }
 
-/* Reads features from the capabilities. Before 12.2 they do not tell iommufd, so the versions decide about that. */
+/* Reads features from the capabilities. Before 12.2 they do not tell whether there is iommufd, so the versions
+ * decide about that. */
 static void read_capabilities(const char *capabilities, LibvirtFeatures *f) {
         xmlDoc *doc = domain_document_read(capabilities);
         const xmlNode *root = doc ? xmlDocGetRootElement(doc) : NULL;

@@ -129,7 +129,7 @@ static const GuestController *root_of(const GuestPci *pci, const GuestFunction *
 }
 
 Verdict domain_check_smmus(const Domain *d, Refusal *ret) {
-        const char *hosts[GUEST_BUSES_MAX] = { NULL }; /* by expander: path of the first device below it */
+        const char *hosts[GUEST_BUSES_MAX] = { NULL }; /* by index of the expander: path of the first device below it */
 
         for (size_t i = 0; d->smmu && i < d->pci->n_functions; i++) {
                 const AllocationDevice *dev = &d->a->devices[d->pci->functions[i].device];
@@ -207,7 +207,7 @@ static bool has_place(const xmlNode *node, char ret[static 32]) {
 }
 
 /*
- * Refuses two devices at one address: libvirt detects them only when the QEMU driver defines the domain. The template's
+ * Refuses two devices at one address: libvirt detects this only when its QEMU driver defines the domain. The template's
  * memory balloon is skipped, because the document has its own.
  */
 static Verdict check_places(const Domain *d, Refusal *ret) {

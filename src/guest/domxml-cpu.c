@@ -45,8 +45,8 @@ static CpuSet pinned_cpus(const Allocation *a) {
 }
 
 /* Returns the CPUs of a node for the emulator: the housekeeping CPUs of the node. If the node has none, returns the
- * empty set with housekeeping_only; otherwise the guest's CPUs on the node, or all CPUs of the node if the guest has
- * none there. */
+ * empty set when housekeeping_only is true; otherwise the guest's CPUs on the node, or all CPUs of the node if the
+ * guest has none there. */
 static CpuSet emulator_cpus_of(const Domain *d, int node, bool housekeeping_only) {
         const CpuSet guest = pinned_cpus(d->a);
         CpuSet own = { 0 }, shared = { 0 }, all = { 0 };
@@ -97,9 +97,9 @@ static CpuSet emulator_cpus(const Domain *d) {
 }
 
 /*
- * The memory is allocated before the guest starts; otherwise it may be on another node. virtiofs needs
- * source and access, so they stay. With SEV-SNP and TDX the whole element is removed: it would allocate shared pages
- * beside the guest's private pages, and other programs cannot read the guest's memory.
+ * The memory is allocated before the guest starts; otherwise it may be on another node. The template's <source> and
+ * <access> stay, because virtiofs needs them. With SEV-SNP and TDX the whole element is removed: it would allocate
+ * shared pages beside the guest's private pages, and other programs cannot read the guest's memory.
  */
 static void write_backing(Domain *d) {
         static const char *const ours[] = { "hugepages", "nosharepages", "locked", "allocation" };
@@ -127,8 +127,8 @@ static void write_backing(Domain *d) {
         node_set(d, node_add(d, backing, "allocation"), "mode", "immediate");
 }
 
-/* Removes the template's limit of locked memory: VFIO locks all memory, and libvirt computes the limit for that. Any
- * other is too low (qemu_domain.c). */
+/* Removes the template's limit of locked memory: VFIO locks all memory, and libvirt computes the limit for that.
+ * Another limit may be too low (qemu_domain.c). */
 static void drop_memory_limit(Domain *d) {
         xmlNode *memtune = node_find(d->root, "memtune");
 
@@ -194,7 +194,7 @@ static void write_pins(Domain *d) {
         pin_iothreads(d, cputune, &emulator);
 }
 
-/* Without KVM libvirt refuses to pin single vCPUs, so <vcpu> has the CPUs of all. */
+/* Without KVM libvirt refuses to pin single vCPUs, so <vcpu> names the CPUs of all vCPUs. */
 void domain_write_vcpus(Domain *d) {
         const CpuSet cpus = pinned_cpus(d->a);
         xmlNode *vcpu = domain_add(d, "vcpu");
@@ -323,8 +323,8 @@ static void write_hints(Domain *d) {
         node_set(d, node_add(d, kvm, "hint-dedicated"), "state", "on");
 }
 
-/* Adds a comment if the cores of the guest are of several kinds, which it cannot see: QEMU gives all its vCPUs one
- * CPUID. */
+/* Adds a comment if the cores of the guest are of several kinds. The guest cannot see the kinds: QEMU gives all vCPUs
+ * the same CPUID. */
 static void tell_kinds(Domain *d) {
         static const char *const names[_CORE_KIND_MAX] = { "performance", "efficient", "low-power" };
         CpuSet vcpus[_CORE_KIND_MAX] = { 0 };

@@ -96,8 +96,8 @@ static void write_root(Domain *d) {
         node_set_text(d, hole, "%llu", (unsigned long long) (d->pci->hole64 / UNIT_GIB));
 }
 
-/* Returns true when the guest should not see a ROM: VFs have none, and a GPU without a display does not need its ROM,
- * which firmware would run. */
+/* Returns true when the guest should not see a ROM: VFs have none, and an accelerator that is no VGA device does not
+ * need its ROM, which firmware would run. */
 static bool rom_is_useless(const Domain *d, const AllocationDevice *dev) {
         const PciDevice *facts = inventory_find(d->inv, dev->address);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions that the files domxml*.c share: they edit the document that is being made. */
+/* Functions that the files domxml*.c, confidential.c and xlcfg.c share. Most edit the document that is being made. */
 
 #include "guest/coherent.h"
 #include "guest/domxml.h"
@@ -82,7 +82,8 @@ Verdict domain_check_devices(Domain *d, Refusal *ret);
 /* Refuses a template's SMMU that cannot serve all devices. d->pci must be set. */
 Verdict domain_check_smmus(const Domain *d, Refusal *ret);
 
-/* confidential.c. The first function sets d->confidential. The second one refuses what a confidential guest cannot
+/* confidential.c. The first function sets d->confidential, and refuses a <launchSecurity> that passthroughd does not
+ * know or that contradicts the allocation. The second one refuses what a confidential guest cannot
  * have, and needs d->iommufd_facts. The third one writes the elements of a confidential guest. */
 Verdict domain_set_confidential(Domain *d, Refusal *ret);
 Verdict domain_check_confidential(const Domain *d, Refusal *ret);

@@ -236,8 +236,8 @@ static bool machine_is_virt(const char *machine) {
         return streq(machine, "virt") || strncmp(machine, "virt-", 5) == 0;
 }
 
-/* Sets the machine. The layout needs PCI Express: i440fx becomes q35, others are refused. A guest of Xen has the
- * machine xenfv. */
+/* Sets the machine: q35, 'virt' on AArch64, or xenfv for a guest of Xen. The layout needs PCI Express: on x86 i440fx
+ * becomes q35; any other machine of the template is refused. */
 static Verdict set_machine(Domain *d, xmlNode *type, Refusal *ret) {
         const char *wanted = d->aarch64 ? "virt" : "q35",
                    *remedy = d->aarch64 ? "Use machine='virt'." : "Use machine='q35'.";

@@ -4,8 +4,8 @@
 
 #include "domxml-internal.h"
 
-/* Returns whether the n pins from i on are different CPUs of one core that is not in cores yet. Adds the core and its
- * CPUs to the sets. */
+/* Returns whether the `n` pins from pin `i` on are different CPUs of one core that is not in `cores` yet. Adds the core
+ * and these CPUs to the sets. */
 static bool take_core(const Domain *d, size_t i, unsigned n, CpuSet *cores, CpuSet *cpus) {
         const Cpu *head = inventory_find_cpu(d->inv, d->a->pins[i].cpu);
 
@@ -62,7 +62,7 @@ static int package_of(const Domain *d, size_t cell) {
         return node ? node->package : -1;
 }
 
-/* Returns whether each run of this many cells is on one known package, and no two runs are on the same. */
+/* Returns whether each run of `each` cells is on one known package, and no two runs are on the same package. */
 static bool packages_have_cells(const Domain *d, size_t each) {
         for (size_t i = 0; i < d->a->n_cells; i++)
                 for (size_t j = 0; j <= i; j++)
@@ -72,10 +72,9 @@ static bool packages_have_cells(const Domain *d, size_t each) {
 }
 
 /*
- * Returns one socket for each host package if all packages have the same number of consecutive cells. Returns one
- * socket if these numbers differ, or if the cells are not even (cells_are_even()). Returns one socket for each cell if
- * the cells are even and a package is unknown, and on AArch64: QEMU's 'virt' has no dies to separate the cells of a
- * socket.
+ * Returns one socket if the cells are not even (cells_are_even()). Otherwise returns one socket for each cell on
+ * AArch64, because QEMU's 'virt' has no dies to separate the cells of a socket, and if a package is unknown. Otherwise
+ * returns one socket for each host package if each has the same number of consecutive cells, else one socket.
  */
 static unsigned guest_sockets(const Domain *d, unsigned threads) {
         size_t each = d->a->n_cells;
@@ -138,8 +137,8 @@ static unsigned host_dies(const Domain *d, unsigned sockets, unsigned threads) {
         return (unsigned) (socket / die);
 }
 
-/* Returns the number of dies of each socket. No die may span cells: a guest assumes that CPUs of one die share a cache.
- */
+/* Returns the number of dies of each socket. If the cells are even, no die spans cells: a guest assumes that CPUs of
+ * one die share a cache. */
 static unsigned guest_dies(const Domain *d, unsigned sockets, unsigned threads) {
         unsigned dies = host_dies(d, sockets, threads), cells = (unsigned) d->a->n_cells / sockets;
 

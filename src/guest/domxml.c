@@ -480,7 +480,7 @@ int domxml_explain_lacks(const Inventory *inv, const Config *config, const Alloc
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         int r = 0;
 
-        /* Only AArch64 needs this: on x86 each window is large enough. */
+        /* Only AArch64 needs the size of the window: on x86 each window is large enough. */
         if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
                 r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
         return r < 0 ? r : guest_explain_lacks(inv, config, a, pci ? pci->hole64 : 0, false, ret);

@@ -123,7 +123,7 @@ static int end_guest(GuestList *l, char *rest) {
         return GUEST_RECORD_ENDED;
 }
 
-/* Reads the version of a program from a word, "libvirt 11003000". False: the word is another one. */
+/* Reads the version of a program from a word, "libvirt 11003000". False: the word is no version of that program. */
 static bool read_version(const char *word, const char *program, unsigned *ret) {
         size_t n = strlen(program);
         uint64_t version;

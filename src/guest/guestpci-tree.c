@@ -111,8 +111,8 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
         return r;
 }
 
-/* Plugs all cards below the root port of the first one. Two levels of switches are enough for all distances. 0 or
- * -E2BIG. */
+/* Plugs all cards of the group of `first` that are below its root port on the host. Two levels of switches are enough
+ * for all distances. 0 or -E2BIG. */
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 
@@ -223,7 +223,7 @@ static unsigned count_below(const GuestPci *pci, const GuestController *parent) 
         return n;
 }
 
-/* Numbers the buses below parent depth first, by slot; each port has one. */
+/* Numbers the buses below parent depth first, by slot; each port has one bus. */
 static void number_below(GuestPci *pci, const GuestController *parent, unsigned *next) {
         for (size_t i = 0; i < pci->n_controllers; i++)
                 if (pci->controllers[i].bus == parent->index) {

@@ -33,7 +33,8 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
 }
 
 /* Finds the bridges above a card, as model/locality.h does. The first of three or more is a root port, the others are
- * upstream and downstream ports of switches. Cards at one switch have the same upstream port. */
+ * upstream and downstream ports of switches; the second of two counts as a switch. Cards at one switch have the same
+ * upstream port. */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
         size_t last = 0, second = 0; /* where the names of the two nearest bridges end */
         const char *at, *end;
@@ -144,10 +145,11 @@ static uint64_t place_ports(const PortBars ports[static GUEST_BUSES_MAX]) {
 }
 
 /*
- * The window is twice the sum of the BARs, because of alignment, rounded up to a power of two. If that is half of the
- * address space or more, the window is half as large, provided that the BARs still fit. OVMF uses an eighth of the
- * address space by default, a quarter since edk2 of August 2026 (tianocore/edk2 12997). Firmware takes the whole window
- * of 'virt', which is enlarged only if the ports do not fit.
+ * Sets hole64 and hint, unless the machine's default window is large enough. The window is twice the sum of the BARs,
+ * because of alignment, rounded up to a power of two. If that is half of the address space or more, the window is half
+ * as large, provided that the BARs still fit. OVMF uses an eighth of the address space by default, a quarter since edk2
+ * of August 2026 (tianocore/edk2 12997). Firmware takes the whole window of 'virt', which is enlarged only if the ports
+ * do not fit.
  */
 static void size_window(const Inventory *inv, const Allocation *a, GuestPci *pci) {
         bool aarch64 = streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);

@@ -13,7 +13,7 @@
 #define KERNEL_PEERS 6019U /* Linux 6.19: iommufd maps BARs that VFIO exports as DMA buffers */
 #define LIBVIRT_HAS  12001000U
 #define QEMU_HAS     9000000U
-#define QEMU_PEERS   11000000U /* QEMU 11.0 makes iommufd map these; QEMU 10 does not (its documentation) */
+#define QEMU_PEERS   11000000U /* QEMU 11.0 has iommufd map these BARs; QEMU 10 does not (its documentation) */
 
 static const char *const iommufd_reason_table[_IOMMUFD_REASON_MAX] = {
         [IOMMUFD_NO_DEVICE] = "no-device",         [IOMMUFD_OFF] = "configured",

@@ -10,7 +10,7 @@
 /* The default port of an rCUDA server. */
 #define RCUDA_PORT ":8308"
 
-/* conf/guest writes the text of services_gvirtus() to this file. */
+/* In the guest, passthroughd-guest.service (conf/guest) writes the text of services_gvirtus() to this file. */
 #define GVIRTUS_FILE "/run/passthroughd/gvirtus.json"
 
 static int host_length(const AllocationService *s) {

@@ -272,8 +272,8 @@ static int parse_element(Parser *p, json_object *array) {
         return 0;
 }
 
-/* Parses an object or array after its opening bracket, into `all`, which is empty. Takes ownership of `all`. NULL:
- * memory for it ran out. */
+/* Parses an object or array after its opening bracket, into `all`, which is empty. Takes ownership of `all`, which
+ * is NULL if memory for it ran out. */
 static int parse_all(Parser *p, json_object *all, char closing, int (*parse)(Parser *p, json_object *all),
                      json_object **ret) {
         _cleanup_json_ json_object *o = all;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Derives relations between devices: parent bridges, IOMMU groups, PFs and VFs. */
+/* Derives relations between devices: parent bridges, IOMMU groups, PFs and VFs, distances. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -344,7 +344,7 @@ static uint32_t unknown_node_place(uint32_t host) {
 }
 
 typedef struct Root {
-        const char *path; /* length bytes, without a NUL */
+        const char *path; /* `length` bytes, without a NUL */
         size_t length;
         uint32_t index;
 } Root;

@@ -86,7 +86,8 @@ static PciDevice *find_free(const Inventory *inv, PciAddress gpu, size_t instanc
         return slot && slot->vgpu_type == 0 ? &inv->devices[inventory_device_index(inv, slot)] : NULL;
 }
 
-/* Puts mediated devices of the GPU into slots. named: those whose UUID names a slot; otherwise all others. */
+/* Puts mediated devices of the GPU into slots: if `named` is true, those whose UUID names a slot; otherwise the
+ * others. */
 static void put_mdevs(const Inventory *inv, const PciDevice *gpu, bool named) {
         const char *line = gpu->mdevs;
         char uuid[UUID_STRING_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The last report of PFs about each VF, sorted by the VF's address. */
+/* What the PF last reported about each VF, sorted by the VF's address. */
 
 #include <errno.h>
 

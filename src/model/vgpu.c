@@ -93,7 +93,8 @@ static bool is_number(const char *s, size_t n) {
 }
 
 /*
- * Returns the size in GB in a type's name: 12 in "H100L-12C". 0 for "H200X-1-18C", which a GPU instance of MIG backs.
+ * Returns the size in GB in a type's name: 12 in "H100L-12C". 0 for "H200X-1-18C", which a GPU instance of MIG backs,
+ * and for a name without a size.
  */
 static unsigned type_size(const char *name, size_t length) {
         char text[VGPU_NAME_MAX + 1], *size, *slices;

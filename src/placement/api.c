@@ -72,8 +72,9 @@ static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret
 
 /*
  * Returns true when the reply comes from a server that is not Placement. Placement sends a document with each error and
- * with each reply to a GET. api_try() itself handles 404 and 409, which Placement sends too. A proxy in front of
- * Placement may itself refuse a token or report an overload: such a reply is no sign of another server.
+ * with each reply to a GET. Its errors have the status 400, 403 or 406, or 404 and 409, which api_try() itself handles.
+ * A proxy in front of Placement may itself refuse a token (401) or report an overload (408, 429, 5xx): such a reply is
+ * no sign of another server.
  */
 static bool is_of_other_server(const char *method, const HttpReply *reply) {
         int status = reply->status;

@@ -10,6 +10,7 @@
 
 /*
  * Makes the text. describe: the daemon's document. 0; -ENOENT: the claim has no part on this node; -EBUSY: fewer
- * devices or slots of a provider are available than claimed; -EBADMSG; -ENOMEM. The caller frees *ret.
+ * devices or slots of a provider are available than claimed; -EBADMSG for a document that the daemon does not send;
+ * -ENOMEM. The caller frees *ret.
  */
 int claim_request(const Claim *claim, const char *host, json_object *describe, char **ret);

@@ -261,7 +261,7 @@ static json_object *claim_body(const Comparison *c, const Claim *claim, const Cl
         return TAKE_PTR(o);
 }
 
-/* Returns how much of the part the claim of the consumer covered_by has already. If several allocations share that
+/* Returns how much of the part is in the claim of the consumer `covered_by` already. If several allocations share that
  * claim, it covers the earlier allocations first. */
 static int64_t covered_amount(const Comparison *c, const Claim *wanted, const ClaimPart *part) {
         const Claim *cover = tree_find_claim(c->have, wanted->covered_by);

@@ -53,7 +53,7 @@ static int compare(Agent *a) {
         return r;
 }
 
-/* Prints the claim of a consumer as operands of 'passthroughctl allocate'. */
+/* Prints the claim of a consumer as operands and options of 'passthroughctl allocate'. */
 static int print_claim(Agent *a, const char *consumer) {
         _cleanup_json_ json_object *document = NULL;
         _cleanup_free_ char *line = NULL;

@@ -31,7 +31,8 @@ static int check_reply(Sync *s, const char *path, int status, const char *key, j
         return status < 0 ? status : status / 100 == 2 ? api_wrong_address(s->api, "GET", path, status) : -EACCES;
 }
 
-/* Sends a GET of the path `format` followed by `argument`, or NULL when out of memory. Returns as check_reply(). */
+/* Sends a GET of the path `format` followed by `argument`, which is NULL when the caller ran out of memory. Returns as
+ * check_reply(). */
 static int get(Sync *s, const char *key, json_object **ret, const char *format, const char *argument) {
         _cleanup_free_ char *path = argument ? string_format("%s%s", format, argument) : NULL;
 

@@ -17,9 +17,9 @@ int placement_read_name(Sync *s, const char *name);
 /* Reads inventories, traits and claims of a provider. -ENOENT: it no longer exists in Placement. */
 int placement_read_provider(Sync *s, const char *uuid);
 /* Reads Nova's providers of cleaned devices. A provider is not read again if its device was clean at the last
- * comparison and no consumer had claimed it then. Returns 1 when it has read a provider that the agent could free now.
- * Then the caller needs a new document of the daemon, because a guest may have used the device between the document and
- * the read. */
+ * comparison and was not reserved for a consumer then. Returns 1 when it has read a provider that the agent could free
+ * now. Then the caller needs a new document of the daemon, because a guest may have used the device between the
+ * document and the read. */
 int placement_read_cleaned(Sync *s, const Tree *wanted);
 /* Reads the claim of a consumer, and whether the agent made it (Claim.is_foreign). */
 int placement_read_claim(Sync *s, const char *consumer);

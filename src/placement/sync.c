@@ -86,7 +86,7 @@ static int make_names(Sync *s, const Change *c) {
 }
 
 /* Puts the provider's present generation into a change of inventories or traits: Placement refuses any other. -ENOENT:
- * the provider does not exist, because Placement refused to add it. */
+ * the provider does not exist, because Placement did not add it. */
 static int set_generation(const Sync *s, const Change *c) {
         const Provider *p = tree_find_provider(s->have, c->uuid);
 
@@ -237,7 +237,8 @@ static int print_changes(const Changes *changes) {
         return fflush(stdout) == 0 ? 0 : -errno;
 }
 
-/* Makes the changes in order. 0: all are made or refused. RESULT_CONFLICT: compare once more. */
+/* Makes the changes in order. Returns 0 when all are made or refused, RESULT_CONFLICT when the caller must compare once
+ * more, or a negative errno. */
 static int make_changes(Sync *s, const Changes *changes) {
         bool lacks_provider = false;
         int conflict = 0;

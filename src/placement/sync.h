@@ -22,7 +22,7 @@ typedef struct Sync {
         char root[TREE_UUID_SIZE];
         json_object *known;    /* resource classes and traits that Placement has */
         json_object *returned; /* names of Nova's providers that need no read: at the last comparison their devices were
-                                  clean, and no consumer had claimed them */
+                                  clean, and not reserved for a consumer */
         unsigned changes;      /* number of changes so far */
 } Sync;
 

@@ -199,7 +199,7 @@ static json_object *find_device(const Builder *b, const char *address) {
         return NULL;
 }
 
-/* Adds the trait of the root bus, whose name ends the first n bytes of the path. Other devices may precede it. */
+/* Adds the trait of the root bus, whose name ends the first n bytes of the path. Other names may precede it there. */
 static int add_root(Provider *p, const char *path, size_t n) {
         const char *slash = memrchr(path, '/', n), *name = slash ? slash + 1 : path;
         char root[64];

@@ -34,8 +34,8 @@ typedef Outcome (*AttemptFunction)(Attempt *a, const void *what, char **ret_sent
 
 /*
  * Calls the function. While the outcome is OUTCOME_AGAIN, calls it again each time the daemon has started or stopped,
- * or one of its jobs has ended. Gives up with OUTCOME_BROKEN after Settings.wait, not counting the time spent waiting
- * for jobs.
+ * or one of its jobs has ended; while the bus cannot be reached, after a short pause. Gives up with OUTCOME_BROKEN
+ * after Settings.wait, not counting the time spent waiting for jobs.
  *
  * *ret_sentence must be NULL or an allocated text. The caller frees it after any outcome. Unless the outcome is
  * OUTCOME_DONE, it tells the reason; NULL: out of memory.

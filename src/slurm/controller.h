@@ -14,7 +14,7 @@ typedef struct SlurmJob {
         unsigned restarts; /* tells the runs of a requeued job apart */
         time_t submitted;  /* tells jobs with the same id apart: Slurm numbers jobs from 1 again after a loss of its
                               state */
-        bool is_over;      /* the job does not run any more: it was canceled during its prolog */
+        bool is_over;      /* the job does not run any more, for example because it was canceled during its prolog */
         bool can_requeue;  /* a batch job, submitted without --no-requeue */
         char *cores;       /* its cores on this node in Slurm's numbers, "0-3"; NULL: none */
         uint64_t memory;   /* bytes on this node; 0: Slurm does not count memory */

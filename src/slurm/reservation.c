@@ -28,7 +28,8 @@ static int is_of_job(sd_bus *bus, const char *daemon, const char *path, sd_bus_e
 }
 
 /*
- * Sets *ret to the generation of the allocation that this plugin made under this name; 0 if there is none. 0 or -errno.
+ * Sets *ret to the generation of the allocation that this plugin made under this name; 0 if there is none. Returns 0 or
+ * more, or a negative errno.
  */
 static int find_generation(sd_bus *bus, const char *name, uint64_t *ret, sd_bus_error *error) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *reply = NULL;

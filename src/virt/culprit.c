@@ -179,8 +179,8 @@ static void collect_units(Search *s, xmlNode *parent) {
         }
 }
 
-/* Called when libvirt refuses the document even with all units left out. Returns <os> or <type> if the document becomes
- * valid without its attributes, else NULL. */
+/* Called when the document violates the schema even with all units left out. Returns <os> or <type> if the document
+ * becomes valid without its attributes, else NULL. */
 static xmlNode *find_required(Search *s, xmlNode *root) {
         xmlNode *os = node_find(root, "os"), *type = node_find(os, "type"), *elements[] = { os, type };
 

@@ -19,7 +19,8 @@
 #include "util/strings.h"
 #include "util/wire.h"
 
-/* libvirt is lost when it answers none of COUNT messages. Each interval wakes this process. */
+/* The connection to libvirt counts as lost when libvirt answers none of KEEPALIVE_COUNT messages, one each
+ * KEEPALIVE_SEC seconds. Each message wakes this process. */
 #define KEEPALIVE_SEC   20
 #define KEEPALIVE_COUNT 3U
 

@@ -66,8 +66,8 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, V
         return v;
 }
 
-/* Returns the path with its first count bytes, a link, replaced by the link's target. NULL: they are no link, or out of
- * memory. */
+/* Returns the path with its first `count` bytes, a link, replaced by the link's target. NULL: they are no link, or out
+ * of memory. */
 static char *replace_link(const char *path, size_t count) {
         _cleanup_free_ char *link = strndup(path, count);
         char target[PATH_MAX];
@@ -195,6 +195,6 @@ int main(int argc, char *argv[]) {
                 status = (int) run();
         }
         (void) fflush(stdout);
-        /* Without libvirt's exit handlers. */
+        /* _exit() does not run libvirt's exit handlers. */
         _exit(status);
 }
