@@ -162,8 +162,8 @@ static int seal(int text) {
 }
 
 /* Replies to call with a variant that holds a descriptor of the memfd `text`. Takes ownership of `text`. Returns 0 or a
- * negative errno; -EDQUOT when the caller, or all callers together, have too many descriptors of replies open, or with
- * too many bytes. */
+ * negative errno; -EDQUOT when the caller, or all callers together, have too many descriptors of replies open, or too
+ * many bytes in them. */
 static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
         _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
         _cleanup_close_ int owned = text, fd = -1;

@@ -18,8 +18,8 @@
 typedef enum PolkitAction {
         POLKIT_READ,      /* call the daemon without being a member of its group */
         POLKIT_ALLOCATE,  /* allocate, and change and release one's own allocations */
-        POLKIT_MANAGE,    /* allocate for other users, change and release their allocations, and read the documents of
-                             these */
+        POLKIT_MANAGE,    /* allocate for other users; change and release the allocations of other users, and read their
+                             documents */
         POLKIT_CONFIGURE, /* change what the node offers, accept replaced cards, and change the log level and the log
                              target */
         POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
@@ -40,7 +40,7 @@ typedef struct Intent {
 
 /* Adds a detail: copies key and formats the value. Stores a failure in i->error. */
 void intent_add(Intent *i, const char *key, const char *format, ...) _printf_(3, 4);
-/* Adds the action that a caller with this uid needs to change an allocation of owner. */
+/* Adds the action that a caller with this uid needs to change an allocation of `owner`, and the detail "owner". */
 void intent_add_owner(Intent *i, uint32_t owner, uint32_t uid);
 
 /* Reads the intent from the arguments of a call. Refuses a call with invalid arguments. */
@@ -54,7 +54,7 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
-/* Returns true if a call of the sender waits for polkit that authorize() got with this `read`. */
+/* Returns true if polkit still decides about a call of the sender that was passed to authorize() with this `read`. */
 bool authorizations_have(const Server *s, const char *sender, IntentRead read);
 
 /* Drops the calls that were made on this connection of the daemon: all of them (sender NULL), or only those of one

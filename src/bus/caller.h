@@ -31,7 +31,8 @@ typedef struct Callers {
 
 /* Returns the caller with the unique name; NULL when it is not known. */
 KnownCaller *caller_find(Callers *c, const char *sender);
-/* Stores the caller; replaces the oldest one when CALLERS_KNOWN_MAX are known. */
+/* Stores the caller; replaces the oldest one when CALLERS_KNOWN_MAX are known. A name that is too long for KnownCaller
+ * is not stored. */
 void caller_remember(Callers *c, const char *sender, uint32_t uid, bool may_read);
 
 /* Computes the size of the arguments of a call. Returns 0 and sets *ret, or a negative errno. If the call is too long,

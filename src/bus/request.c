@@ -12,8 +12,7 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The most bytes of strings in a request. All valid strings are shorter. The limits bound the memory of a call that
- * waits. */
+/* The most bytes of strings in a request. They bound the memory of a call that waits. */
 #define NAME_SIZE_MAX       255U
 #define ATTRIBUTES_SIZE_MAX 1023U
 #define PROXIMITY_SIZE_MAX  8191U
