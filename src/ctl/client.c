@@ -46,8 +46,8 @@ static int open_private_socket(void) {
         return TAKE_FD(fd);
 }
 
-/* Connects to the private socket, which only root can open. Returns 1: connected; 0: use the bus instead; or a negative
- * errno. */
+/* Connects to the private socket, which only root and the daemon's user can open. Returns 1: connected; 0: use the bus
+ * instead; or a negative errno. */
 static int connect_private(Client *c) {
         int fd, r;
 
@@ -218,7 +218,8 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply. An error that the bus has sent gets a sentence here; the daemon's errors have a sentence. */
+/* Reports an error reply as a sentence. The errors of the bus and of sd-bus get their sentences here; the daemon's own
+ * errors have one. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 

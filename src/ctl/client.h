@@ -56,8 +56,8 @@ int client_turn(Client *c);
 /* As client_turn(), but waits at most until usec of CLOCK_MONOTONIC. */
 int client_turn_until(Client *c, uint64_t usec);
 
-/* Reports that the connection to the daemon is lost. Returns error. */
+/* Reports that the connection to the daemon is lost. Returns `error`. */
 int client_lost(const Client *c, int error);
 
-/* Reports that a reply cannot be parsed. Returns error. */
+/* Reports that a reply cannot be parsed. Returns `error`. */
 int client_bad_reply(const Client *c, int error);

@@ -485,8 +485,8 @@ const char *root_name(const Item *root) {
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
 }
 
-/* Adds the row of a root complex and the rows below it. Without --all, if only one bridge is directly below the root
- * complex, the row also names that bridge. */
+/* Adds the row of a root complex and the rows below it. Without --all, if nothing but one bridge is directly below the
+ * root complex, the row also names that bridge. */
 static void add_root(Table *t, const Item *root, bool all) {
         const Item *only = root->child->next || !root->child->is_bridge || all ? NULL : root->child;
         char name[64] = "";
