@@ -50,7 +50,8 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  * Calls the method if the caller is root or has the daemon's own uid, or after polkit has allowed it. The method is
  * called with the state for which polkit decided: if the intent changes meanwhile, polkit is asked again. If polkit
  * does not allow the call, the caller is sent AccessDenied, or InteractiveAuthorizationRequired when polkit would have
- * to ask for a password and the call does not allow that. Returns what a method of a vtable returns.
+ * to ask for a password and the call does not allow that. A call is refused with LimitExceeded when too many calls wait
+ * for polkit. Returns what a method of a vtable returns.
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 

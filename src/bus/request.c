@@ -178,7 +178,8 @@ static int find_topology(const char *word) {
         return (int) guest_topology_from_string(word);
 }
 
-/* Returns the Confidential with this name; -EINVAL for a name that does not make the guest's memory private. */
+/* Returns the Confidential with this name; -EINVAL if the name is unknown, or is that of a guest without private
+ * memory. */
 static int find_confidential(const char *word) {
         Confidential c = confidential_from_string(word);
 

@@ -51,7 +51,7 @@ typedef enum ProblemProperty {
 } ProblemProperty;
 extern const char *const problem_property_names[_PROBLEM_PROPERTY_MAX];
 
-/* A kind of D-Bus objects: for devices, for example. The path of each object is a prefix and a label. */
+/* A kind of D-Bus objects, such as those of devices. The path of each object is a prefix and a label. */
 typedef struct ObjectKind {
         const char *prefix, *interface;
         const sd_bus_vtable *vtable;

@@ -149,8 +149,8 @@ int client_bad_reply(const Client *c, int error) {
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
-        /* Do not start a daemon that the administrator has stopped. A service file could otherwise let the bus start
-         * it. */
+        /* Do not start a daemon that the administrator has stopped. If the daemon had a D-Bus service file, the bus
+         * would otherwise start it. */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
@@ -207,7 +207,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* Reports that the user is not in the group to which the bus policy gives access, besides root. */
+/* Reports that the user is neither root nor in the group to which the policy of the bus gives access. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwuid(getuid());

@@ -119,7 +119,7 @@ static int request_document(Client *c, const char *name, const char *template, c
  * <hostdev> of one device, the configuration for xl, or the topology file for NCCL in the guest. A recorded node has no
  * allocations, so there the request is allocated first. */
 
-/* Checks the operands. A request is allowed only with a recorded node. Otherwise the operand is an existing
+/* Checks the operands. A request is allowed only with a recorded node. Otherwise the operand is the name of an existing
  * allocation. */
 static int check_xml_request(const Args *args) {
         uint64_t request = args->given & OPTIONS_REQUEST;

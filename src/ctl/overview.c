@@ -110,8 +110,8 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
         return r;
 }
 
-/* Returns true when there are pools. node NULL, the daemon did not answer: looks into the report, whose check "pools"
- * fails only when the configuration has no pool and no service. */
+/* Returns true when there are pools. If node is NULL, because the daemon did not answer, looks into the report, whose
+ * check "pools" fails only when the configuration has no pool and no service. */
 static bool has_pools(json_object *report, json_object *node) {
         json_object *finding = json_find(member(report, "findings"), "check", "pools");
 

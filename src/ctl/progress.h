@@ -19,8 +19,8 @@ typedef struct Progress {
         ProgressLine *lines;
         size_t n;
         size_t n_shown; /* number of lines on the terminal, with the line of the steps */
-        uint64_t since; /* call of progress_new(), which counts as the start of the job. All times: usec of
-                           CLOCK_MONOTONIC */
+        uint64_t since; /* when progress_new() was called, which counts as the start of the job; all three times are in
+                           usec of CLOCK_MONOTONIC */
         uint64_t drawn; /* when progress_show() drew last */
         uint64_t next;  /* when to call progress_show() again */
 } Progress;

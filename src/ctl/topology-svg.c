@@ -190,7 +190,7 @@ static int place_nodes(Drawing *d, int y) {
         return y + columns_height(&c);
 }
 
-/* Places the sections that are no NUMA nodes. Returns the y below them. */
+/* Places the sections that are not NUMA nodes. Returns the y below them. */
 static int place_others(Drawing *d, int width, int y) {
         int64_t section = INT64_MIN;
 

@@ -6,7 +6,7 @@
 
 #include "reply.h"
 
-/* The sections that are no NUMA nodes: of devices whose NUMA node is unknown, and of allocated devices that are
+/* The sections that are not NUMA nodes: one for devices whose NUMA node is unknown, one for allocated devices that are
  * missing. */
 #define SECTION_UNKNOWN   INT64_C(-1)
 #define SECTION_MISSING   INT64_C(-2)
@@ -16,7 +16,7 @@ typedef struct Item {
         json_object *device;
         const char *address;
         int64_t section;           /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
-        struct Item *above;        /* the bridge above a device, the PF of a VF; NULL: on a root bus, or missing */
+        struct Item *above;        /* the bridge above a device, or the PF of a VF; NULL: on a root bus, or missing */
         struct Item *root;         /* its root complex, in Items.roots; a root complex has no device */
         struct Item *child, *next; /* set by items_link() */
         bool is_bridge, is_vf, has_bridges; /* has_bridges: a bridge is directly below it */
