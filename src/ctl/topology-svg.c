@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key to the colours, the NUMA
- * nodes in two columns, and the matrix. */
+ * nodes in two columns, below them the other sections, and the matrix. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>

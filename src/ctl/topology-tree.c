@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sections of a node, each with its devices as a tree. Without --all, a bridge above a single child is left out,
- * and the VFs of a PF share one line. */
+/* The sections of a node, each with its devices as a tree. Without --all, a bridge above a single child or a single
+ * card is left out, and the VFs of a PF share one line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
