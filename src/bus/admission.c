@@ -81,9 +81,9 @@ static int hold(Server *s, sd_bus_message *call, size_t size, WaitingCall **ret)
         return 0;
 }
 
-/* Queues the call, and asks the bus for the credentials of its caller unless an earlier call has. may_read: the caller
- * may read; the call is admitted at once, behind the earlier calls. Returns 1 when the call was queued or refused,
- * otherwise a negative errno. */
+/* Queues the call. may_read: the caller may read; the call is admitted at once, behind the earlier calls. Otherwise
+ * asks the bus for the credentials of the caller, unless the bus was asked for an earlier call of the caller. Returns 1
+ * when the call was queued or refused, otherwise a negative errno. */
 static int enqueue(Server *s, sd_bus_message *call, bool may_read) {
         const char *sender = sd_bus_message_get_sender(call);
         _cleanup_refusal_ Refusal refusal = { 0 };

@@ -8,12 +8,14 @@
  * long, or for which the queue has no room, is refused with LimitExceeded.
  *
  * Root and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit has allowed a
- * connection to read, polkit is not asked about further calls of the connection.
+ * connection to read, it is asked again only about calls that arrive while it still decides about earlier calls of the
+ * connection.
  */
 
 #include "caller.h"
 
-/* The most calls in the queue. QUOTA_UNKNOWN_CALLS and QUOTA_UNKNOWN_BYTES limit the calls of each connection. */
+/* The most calls in the queue. QUOTA_UNKNOWN_CALLS and QUOTA_UNKNOWN_BYTES limit the calls of each connection, and of
+ * all connections together. */
 #define ADMISSION_WAITING_MAX 1024U
 #define ADMISSION_SIZE_SMALL  4096U
 
@@ -25,7 +27,7 @@ typedef struct Admission {
 } Admission;
 
 /* Decides whether a call can be served now. Returns 0 when the caller is known and may read; 1 when the call was
- * refused, or was queued, to be served later; or a negative errno. Calls of one connection keep their order. A peer
+ * refused, or waits for the bus or for polkit; or a negative errno. Calls of one connection keep their order. A peer
  * without a bus may read. */
 int admission_check(Server *s, sd_bus_message *call, sd_bus_error *error);
 

@@ -67,7 +67,7 @@ Answer *answer_new(Server *s, sd_bus_message *call, uint32_t uid, AnswerMake mak
         return NULL;
 }
 
-/* The child, which writes the text. */
+/* The functions of the child, which writes the text. */
 
 void answer_write(const char *text, size_t size) {
         /* Without this check the bus would disconnect the daemon for a string that is not UTF-8. */
@@ -162,8 +162,8 @@ static int seal(int text) {
 }
 
 /* Replies to call with a variant that holds a descriptor of the memfd `text`. Takes ownership of `text`. Returns 0 or a
- * negative errno; -EDQUOT when the caller, or all callers together, have too many descriptors of replies open, or with
- * too many bytes. */
+ * negative errno; -EDQUOT when the caller, or all callers together, have too many descriptors of replies open, or too
+ * many bytes in them. */
 static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text, uint64_t size) {
         _cleanup_(cleanup_handout_free) Handout *h = calloc(1, sizeof(*h));
         _cleanup_close_ int owned = text, fd = -1;
@@ -191,7 +191,8 @@ static int handout_reply(Server *s, sd_bus_message *call, uint32_t uid, int text
         return 0;
 }
 
-/* The daemon, which sends at most one reply to each call. A refusal that cannot be sent is not sent again. */
+/* The functions of the daemon, which sends at most one reply to each call. If sending a refusal fails, the daemon does
+ * not try again. */
 
 static void reply_refusal(Answer *a, const Refusal *refusal) {
         if (!a->replied)
@@ -364,8 +365,8 @@ static int start(Answer *a) {
                            on_timeout, a);
 }
 
-/* Starts, as far as the limits allow, each waiting answer whose caller has at most n children. Returns true when an
- * answer waits whose caller has more children. */
+/* Starts, as far as the limits allow, each waiting answer whose caller has at most n children. Returns true when a
+ * caller with more than n children has a waiting answer. */
 static bool start_of_callers(Server *s, uint64_t n) {
         bool more = false;
 

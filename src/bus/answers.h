@@ -46,7 +46,8 @@ struct Answer {
         const char *slot;   /* slot of the device whose <hostdev> is the reply; NULL: the reply is the whole document */
         GuestInfo info;     /* only for the whole document */
         const char *format; /* DOCUMENT_FORMAT_*; NULL: xml */
-        bool validate;      /* passthroughd-libvirt validates the text: domxml_make_with_lines() */
+        bool validate; /* passthroughd-libvirt validates the document before the reply; the child writes the result of
+                          domxml_make_with_lines() */
 
         int text; /* memfd to which the child writes; -1: no child was started */
         ChildWatch child;

@@ -18,8 +18,8 @@
 typedef enum PolkitAction {
         POLKIT_READ,      /* call the daemon without being a member of its group */
         POLKIT_ALLOCATE,  /* allocate, and change and release one's own allocations */
-        POLKIT_MANAGE,    /* allocate for other users, change and release their allocations, and read the documents of
-                             these */
+        POLKIT_MANAGE,    /* allocate for other users; change and release the allocations of other users, and read their
+                             documents */
         POLKIT_CONFIGURE, /* change what the node offers, accept replaced cards, and change the log level and the log
                              target */
         POLKIT_FORCE,     /* allocate the boot VGA device and the card of the console */
@@ -40,7 +40,7 @@ typedef struct Intent {
 
 /* Adds a detail: copies key and formats the value. Stores a failure in i->error. */
 void intent_add(Intent *i, const char *key, const char *format, ...) _printf_(3, 4);
-/* Adds the action that a caller with this uid needs to change an allocation of owner. */
+/* Adds the action that a caller with this uid needs to change an allocation of `owner`, and the detail "owner". */
 void intent_add_owner(Intent *i, uint32_t owner, uint32_t uid);
 
 /* Reads the intent from the arguments of a call. Refuses a call with invalid arguments. */
@@ -50,11 +50,12 @@ typedef Verdict (*IntentRead)(Server *s, sd_bus_message *call, uint32_t uid, Int
  * Calls the method if the caller is root or has the daemon's own uid, or after polkit has allowed it. The method is
  * called with the state for which polkit decided: if the intent changes meanwhile, polkit is asked again. If polkit
  * does not allow the call, the caller is sent AccessDenied, or InteractiveAuthorizationRequired when polkit would have
- * to ask for a password and the call does not allow that. Returns what a method of a vtable returns.
+ * to ask for a password and the call does not allow that. A call is refused with LimitExceeded when too many calls wait
+ * for polkit. Returns what a method of a vtable returns.
  */
 int authorize(Server *s, sd_bus_message *call, uint32_t uid, IntentRead read, CallerMethod method, sd_bus_error *error);
 
-/* Returns true if a call of the sender waits for polkit that authorize() got with this `read`. */
+/* Returns true if polkit still decides about a call of the sender that was passed to authorize() with this `read`. */
 bool authorizations_have(const Server *s, const char *sender, IntentRead read);
 
 /* Drops the calls that were made on this connection of the daemon: all of them (sender NULL), or only those of one

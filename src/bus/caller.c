@@ -124,7 +124,7 @@ int caller_identify(Server *s, sd_bus_message *call, CallerMethod method, sd_bus
         return r != 0 ? r : method(s, call, caller_uid(s, call), error);
 }
 
-/* The largest reply that is not charged, in bytes. */
+/* The largest reply that is not charged, in bytes as estimate_list() estimates them. */
 #define SMALL_LIST 16384U
 
 typedef enum Objects {

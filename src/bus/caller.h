@@ -31,7 +31,8 @@ typedef struct Callers {
 
 /* Returns the caller with the unique name; NULL when it is not known. */
 KnownCaller *caller_find(Callers *c, const char *sender);
-/* Stores the caller; replaces the oldest one when CALLERS_KNOWN_MAX are known. */
+/* Stores the caller; replaces the oldest one when CALLERS_KNOWN_MAX are known. A name that is too long for KnownCaller
+ * is not stored. */
 void caller_remember(Callers *c, const char *sender, uint32_t uid, bool may_read);
 
 /* Computes the size of the arguments of a call. Returns 0 and sets *ret, or a negative errno. If the call is too long,
@@ -54,7 +55,7 @@ uint32_t caller_uid(Server *s, sd_bus_message *call);
 int caller_charge_list(Server *s, sd_bus_message *call);
 
 /* Sends the error reply that sd-bus itself would send for a method handler that returned `r` and set `error`. Sends
- * nothing if these tell no error. */
+ * nothing if neither of them tells an error. */
 void caller_reply_error(sd_bus_message *call, int r, const sd_bus_error *error);
 
 /* The reply to GetConnectionCredentials of org.freedesktop.DBus (D-Bus Specification): who opened a connection. */
@@ -73,8 +74,8 @@ typedef struct Credentials {
 int credentials_query(sd_bus *bus, const char *name, sd_bus_message_handler_t handler, void *userdata,
                       sd_bus_slot **ret);
 /* Reads the credentials from the reply. group: the group for is_member; GID_NONE: none. Returns 0 or a negative errno:
- * -ESRCH the reply is an error, as when the connection is gone; -ETIMEDOUT the bus did not answer; -ENODATA the bus
- * does not tell the uid. */
+ * -ESRCH when the reply is an error, for example because the connection is gone; -ETIMEDOUT when the bus did not
+ * answer; -ENODATA when the bus does not tell the uid. */
 int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
 
 #define GID_NONE ((gid_t) (-1))
@@ -85,9 +86,10 @@ int credentials_read(sd_bus_message *answer, gid_t group, Credentials *ret);
 
 typedef struct Reports {
         sd_bus_slot *query; /* the pending GetConnectionCredentials */
-        char *reason;       /* a sentence: why the call was refused. The query asks for the credentials of its sender */
-        uint64_t asked;     /* time of the last query: CLOCK_MONOTONIC, in microseconds */
-        unsigned unlogged;  /* refusals since the last message in the log, also the one that the query is about */
+        char *reason;   /* a sentence: why a call was refused; the query asks for the credentials of the sender of that
+                           call */
+        uint64_t asked; /* time of the last query: CLOCK_MONOTONIC, in microseconds */
+        unsigned unlogged; /* refusals since the last message in the log, including the one that the query is about */
 } Reports;
 
 /* Logs that the call was refused, or counts the refusal. reason: a sentence. Does nothing for a peer without a bus, or

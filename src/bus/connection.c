@@ -37,8 +37,8 @@ static uint64_t count_queued(const Connection *c) {
 
 /* Filters each message before sd-bus serves it. A call is queued or refused if admission_check() says so. A call that
  * expects a reply is refused if replies on the connection are not read; GetManagedObjects also if its sender has asked
- * for too many long replies. Ignores a call of a reading method that expects no reply: the bus limits the calls that
- * wait for a reply, and so the calls with which a caller can flood the daemon. */
+ * for too many long replies. A call of a reading method that expects no reply is ignored, because a caller could flood
+ * the daemon with such calls: the bus limits the number only of calls that wait for a reply. */
 static int filter_call(sd_bus_message *m, void *userdata, sd_bus_error *error) {
         const char *member = sd_bus_message_get_member(m);
         _cleanup_refusal_ Refusal refusal = { 0 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The methods GetDomainXML and GetNcclTopology. If GetDomainXML makes the document from a template, libvirt validates
- * the document before the reply. */
+/* The methods GetDomainXML and GetNcclTopology. If GetDomainXML makes a whole document from a template, libvirt
+ * validates the document before the reply. */
 
 #include <errno.h>
 
@@ -128,15 +128,16 @@ static Verdict check_state(const Allocation *a, Refusal *ret) {
                       allocation_state_to_string(allocation_shown_state(a)), a->reason ? " " : "", a->reason ?: "");
 }
 
-/* Finds the allocation with this name whose document can be made. NULL: refused. */
+/* Finds the allocation with this name. Returns NULL, and stores a refusal, if there is none, or if it has failed or is
+ * being released. */
 static const Allocation *find_usable(const HostView *view, const char *name, Refusal *ret) {
         const Allocation *a = bus_find_allocation(view, name, ret);
 
         return a && check_state(a, ret) == VERDICT_NONE ? a : NULL;
 }
 
-/* Runs in the child: finds the allocation again. NULL: refused, for example because another owner has allocated with
- * the same name while the answer was queued. */
+/* Runs in the child: finds the allocation again. Returns NULL, and stores a refusal, if that fails: for example, if the
+ * allocation was released and another owner has allocated with the same name while the answer was queued. */
 static const Allocation *find_again(const HostView *view, const Answer *answer, Refusal *ret) {
         const Allocation *a = find_usable(view, answer->name, ret);
 

@@ -121,7 +121,7 @@ int device_partition(const HostView *view, PciAddress address) {
 #define VENDOR_AMD 0x1022U
 
 /* Returns true for functions that CPUs have by the dozen and that few guests need: placeholders ("non-essential
- * instrumentation"), performance counters, DMA engines, and AMD's encryption controllers. */
+ * instrumentation"), performance counters, system peripherals such as DMA engines, and AMD's encryption controllers. */
 static bool is_part_of_cpu(const PciDevice *dev) {
         return dev->class >> 16 == 0x13 || dev->class >> 8 == 0x1101 || dev->class >> 16 == 0x08 ||
                (dev->class >> 8 == 0x1080 && dev->vendor == VENDOR_AMD);

@@ -18,8 +18,8 @@ int device_partition(const HostView *view, PciAddress address);
 json_object *json_score(const Score *s, bool pairs);
 /* Returns the array of the slots that the allocation has, by service and endpoint. */
 json_object *json_services(const Allocation *a);
-/* Returns an array of the names of the PCI_ACS_BIT()s that are set in bits. NULL if the ACS state of dev is unknown, or
- * clean: then the capability was not read. */
+/* Returns an array of the names of the PCI_ACS_BIT()s that are set in `bits`. NULL if the ACS state of dev is unknown
+ * or clean: in both cases the capability was not read. */
 json_object *json_acs_bits(const PciDevice *dev, uint16_t bits);
 json_object *json_ats(const PciDevice *dev);
 /* Returns the generation and the width of the device's PCIe link, now and at most. NULL when the maximum is unknown. */

@@ -31,9 +31,9 @@ static const char *group_role_text(GroupRole role) {
         }
 }
 
-/* Returns the role of another member of dev's IOMMU group in the allocation that has dev or, if no allocation has dev,
- * in a future allocation of dev. If another allocation has the member, the member blocks the group. NULL if neither an
- * allocation nor the pool of dev decides the role. */
+/* Returns the role that `member`, another device of dev's IOMMU group, has in the allocation of dev or, if dev is not
+ * allocated, would have in one. A member that another allocation has blocks the group. NULL if neither an allocation
+ * nor the pool of dev decides the role. */
 static const char *member_role(const HostView *view, const PciDevice *dev, const PciDevice *member) {
         const Allocation *holder = ledger_holder(view->ledger, dev->address),
                          *other = ledger_holder(view->ledger, member->address);

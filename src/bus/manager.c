@@ -189,7 +189,7 @@ static int plan(Server *s, sd_bus_message *call, uint32_t uid, sd_bus_error *err
                 return r;
         if (bus_read_request(call, &a->request, &refusal) != VERDICT_NONE)
                 return bus_reply_refusal(call, &refusal);
-        /* A plan needs an owner only for shared memory, which has one owner. */
+        /* A plan needs an owner only for shared memory: allocations share a region only if they have the same owner. */
         if (a->request.n_regions > 0 && !a->request.has_owner) {
                 a->request.owner = uid;
                 a->request.has_owner = true;

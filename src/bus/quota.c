@@ -21,7 +21,7 @@
 static const struct {
         uint64_t low;    /* for a caller that uses at most this much, only the limit `most` applies */
         uint64_t of_one; /* limit of a caller that uses more than low */
-        uint64_t shared; /* limit of all callers together when a caller asks that uses more than low */
+        uint64_t shared; /* limit of all callers together, for a caller that uses more than low */
         uint64_t most;
         bool in_a_minute;
 } limits[_QUOTA_KIND_MAX] = {

@@ -2,10 +2,11 @@
 #pragma once
 
 /*
- * Limits on what callers use at the same time, or within a minute. Each use is charged to an account and given back
- * later. A caller is a uid with all its connections; or one connection, if its uid is root or not known yet. Root and
- * the other callers have separate totals. Some places are reserved for callers that use none yet, so that no caller can
- * use up what another one needs.
+ * Limits on what callers use at the same time, or within a minute. Each use is charged to an account. A use that lasts
+ * is given back when it ends; uses within a minute are forgotten when the next minute starts. A caller is a uid with
+ * all its connections; or one connection, if its uid is root or not known yet. Root and the other callers have separate
+ * totals. For most kinds, a part of the total is reserved for callers that use little or nothing yet, so that no caller
+ * can use up what another one needs.
  */
 
 #include <stdbool.h>

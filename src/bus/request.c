@@ -12,8 +12,7 @@
 #include "server-internal.h"
 #include "util/strings.h"
 
-/* The most bytes of strings in a request. All valid strings are shorter. The limits bound the memory of a call that
- * waits. */
+/* The most bytes of strings in a request. They bound the memory of a call that waits. */
 #define NAME_SIZE_MAX       255U
 #define ATTRIBUTES_SIZE_MAX 1023U
 #define PROXIMITY_SIZE_MAX  8191U
@@ -179,7 +178,8 @@ static int find_topology(const char *word) {
         return (int) guest_topology_from_string(word);
 }
 
-/* Returns the Confidential with this name; -EINVAL for a name that does not make the guest's memory private. */
+/* Returns the Confidential with this name; -EINVAL if the name is unknown, or is that of a guest without private
+ * memory. */
 static int find_confidential(const char *word) {
         Confidential c = confidential_from_string(word);
 

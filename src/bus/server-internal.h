@@ -51,7 +51,7 @@ typedef enum ProblemProperty {
 } ProblemProperty;
 extern const char *const problem_property_names[_PROBLEM_PROPERTY_MAX];
 
-/* A kind of D-Bus objects: for devices, for example. The path of each object is a prefix and a label. */
+/* A kind of D-Bus objects, such as those of devices. The path of each object is a prefix and a label. */
 typedef struct ObjectKind {
         const char *prefix, *interface;
         const sd_bus_vtable *vtable;
@@ -86,7 +86,7 @@ struct Server {
                            clients */
         uint64_t told_epoch;
         ShownJob jobs[SERVER_JOBS_MAX];
-        uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties that clients saw last */
+        uint64_t problems[_PROBLEM_PROPERTY_MAX]; /* digests of the properties, as clients last saw them */
         bool settling;
         ObjectSet objects[OBJECT_KINDS];
         Quota quota;
@@ -131,8 +131,7 @@ int log_control_add(sd_bus *bus, Server *s);
 void peers_listen(Server *s);
 void peers_done(Server *s);
 
-/* device.c: parses an argument of a method that is a PCI address, and refuses any other text. The device need not
- * exist. */
+/* device.c: parses a PCI address, an argument of a method, and refuses any other text. The device need not exist. */
 Verdict bus_read_address(const char *text, PciAddress *ret, Refusal *ret_refusal);
 /* Returns the device at the address `text`. NULL when the caller was sent a refusal; the method then returns *ret_reply
  * to sd-bus. */
@@ -148,7 +147,7 @@ const Capacity *server_capacity(Server *s);
 
 /* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal,
  * because its digest differs, or because it is signalled together with such a property. All properties of a new job
- * differ. Returns 0 if the job does not exist. */
+ * differ. Returns 0 if the job does not exist, or if s->jobs has no room for it. */
 unsigned job_note_shown(Server *s, uint32_t id);
 void job_forget_shown(Server *s, uint32_t id);
 
@@ -164,7 +163,7 @@ void server_node_removed(Server *s, int id);
 void server_problems_changed(Server *s, unsigned properties);
 void server_epoch_changed(Server *s);
 
-/* manager.c: finds the allocation with this name. NULL: refused. */
+/* manager.c: finds the allocation with this name. Returns NULL, and stores a refusal, if there is none. */
 const Allocation *bus_find_allocation(const HostView *view, const char *name, Refusal *ret);
 
 /* document.c: methods of the Manager */

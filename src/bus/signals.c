@@ -18,7 +18,7 @@ typedef struct Signal {
         const char *result; /* result of the job; only for a job that was removed */
         const char *const *names; /* names of all properties of the object that change */
         unsigned properties;      /* a bit for each property that has changed */
-        uint32_t id;              /* id of the job; only for signals about a job */
+        uint32_t id;              /* id of the job; only for a job that was added or removed */
 } Signal;
 
 typedef int (*Emit)(sd_bus *bus, const Signal *signal);

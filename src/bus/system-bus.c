@@ -14,7 +14,7 @@
 /* The default address of the bus. The D-Bus Specification has it with /var/run, a symbolic link to /run. */
 #define SYSTEM_BUS "unix:path=/run/dbus/system_bus_socket"
 
-/* The limit of each of the two times that startup waits for the bus: server_waits_for_bus() in bus/server.h. */
+/* Startup waits for the bus twice (server_waits_for_bus() in bus/server.h), each time at most this long. */
 #define PATIENCE_USEC (UINT64_C(15) * 1000000)
 
 /* The delay before the daemon connects again. It doubles with each attempt, until the daemon owns its name. */

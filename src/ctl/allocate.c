@@ -139,8 +139,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
         return select_devices(c, call->before, c->args->operands[1], NULL, ret);
 }
 
-/* Returns the generation for a call, as watch_generation(), but takes it from an allocation that was read before; 0 for
- * NULL. If the allocation has changed since, the daemon refuses the call. */
+/* Returns the generation for a call, as watch_generation() does, but takes it from an allocation that was read before;
+ * 0 if that is NULL. If the allocation has changed since, the daemon refuses the call. */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
         return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
                                                  : member_size(allocation, "generation");

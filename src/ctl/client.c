@@ -46,8 +46,8 @@ static int open_private_socket(void) {
         return TAKE_FD(fd);
 }
 
-/* Connects to the private socket, which only root can open. Returns 1: connected; 0: use the bus instead; or a negative
- * errno. */
+/* Connects to the private socket, which only root and the daemon's user can open. Returns 1: connected; 0: use the bus
+ * instead; or a negative errno. */
 static int connect_private(Client *c) {
         int fd, r;
 
@@ -149,8 +149,8 @@ int client_bad_reply(const Client *c, int error) {
 int client_method_of(Client *c, const char *interface, const char *member, sd_bus_message **ret) {
         int r = sd_bus_message_new_method_call(c->bus, ret, BUS_NAME, BUS_PATH, interface, member);
 
-        /* Do not start a daemon that the administrator has stopped. A service file could otherwise let the bus start
-         * it. */
+        /* Do not start a daemon that the administrator has stopped. If the daemon had a D-Bus service file, the bus
+         * would otherwise start it. */
         if (r >= 0)
                 r = sd_bus_message_set_auto_start(*ret, false);
         return r < 0 ? report_errno(c->args, r, "Cannot build the D-Bus call") : 0;
@@ -207,7 +207,7 @@ static int on_reply(sd_bus_message *m, void *userdata, sd_bus_error *ret_error) 
         return 0;
 }
 
-/* Reports that the user is not in the group to which the bus policy gives access, besides root. */
+/* Reports that the user is neither root nor in the group to which the policy of the bus gives access. */
 static int report_not_in_group(const Client *c, const sd_bus_error *error) {
         /* cppcheck-suppress getpwuidCalled ; passthroughctl has one thread */
         const struct passwd *user = getpwuid(getuid());
@@ -218,7 +218,8 @@ static int report_not_in_group(const Client *c, const sd_bus_error *error) {
                               BUS_GROUP, BUS_GROUP, user ? user->pw_name : "USER");
 }
 
-/* Reports an error reply. An error that the bus has sent gets a sentence here; the daemon's errors have a sentence. */
+/* Reports an error reply as a sentence. The errors of the bus and of sd-bus get their sentences here; the daemon's own
+ * errors have one. */
 static int report_bus_error(const Client *c, sd_bus_message *reply) {
         const sd_bus_error *error = sd_bus_message_get_error(reply);
 

@@ -53,11 +53,11 @@ void client_catch_interrupt(void);
 
 /* Waits for messages and dispatches one. Returns 0, or a negative errno, not reported: -EINTR on Ctrl-C. */
 int client_turn(Client *c);
-/* As client_turn(), but waits at most until usec of CLOCK_MONOTONIC. */
+/* As client_turn(), but waits at most until `usec`, a time of CLOCK_MONOTONIC. */
 int client_turn_until(Client *c, uint64_t usec);
 
-/* Reports that the connection to the daemon is lost. Returns error. */
+/* Reports that the connection to the daemon is lost. Returns `error`. */
 int client_lost(const Client *c, int error);
 
-/* Reports that a reply cannot be parsed. Returns error. */
+/* Reports that a reply cannot be parsed. Returns `error`. */
 int client_bad_reply(const Client *c, int error);

@@ -7,8 +7,8 @@
 #include "reply.h"
 
 /* Calls Describe of the daemon, or with --node of the recorded node, and sets *ret_node to the reply. If there is no
- * reply, *ret_node is NULL, and ret->unreachable says why. The caller frees *ret_node and calls daemon_report_done().
- * Returns 0 or -ENOMEM, reported. */
+ * reply, *ret_node stays NULL, as the caller has set it, and ret->unreachable is the reason. The caller frees *ret_node
+ * and calls daemon_report_done(). Returns 0 or -ENOMEM, reported. */
 int daemon_ask(const Args *args, DaemonReport *ret, json_object **ret_node);
 
 /* Returns the machine to examine, a root directory or a .tree file: that of --node, else the daemon's, else

@@ -41,8 +41,8 @@ static bool is_utf8(const char *text) {
         return copy && text_is_clean(copy);
 }
 
-/* Reads the file of --template to *ret, which the caller frees. Leaves *ret unchanged without the option. Returns 0; or
- * EXIT_USAGE or another value after a failure that was reported. */
+/* Reads the file of --template into *ret, which the caller frees. Leaves *ret unchanged without the option. Returns 0;
+ * or EXIT_USAGE or another value after a failure that was reported. */
 static int read_template(const Args *args, char **ret) {
         const char *file = args->text[OPTION_TEMPLATE];
         _cleanup_free_ char *data = NULL;
@@ -119,7 +119,7 @@ static int request_document(Client *c, const char *name, const char *template, c
  * <hostdev> of one device, the configuration for xl, or the topology file for NCCL in the guest. A recorded node has no
  * allocations, so there the request is allocated first. */
 
-/* Checks the operands. A request is allowed only with a recorded node. Otherwise the operand is an existing
+/* Checks the operands. A request is allowed only with a recorded node. Otherwise the operand is the name of an existing
  * allocation. */
 static int check_xml_request(const Args *args) {
         uint64_t request = args->given & OPTIONS_REQUEST;
@@ -147,7 +147,7 @@ static int allocate_recorded(Client *c, const char *name, const RequestItems *it
 #define WARNING_BEGIN "<" DOMXML_PREFIX ":" DOMXML_WARNING ">"
 #define WARNING_END   "</" DOMXML_PREFIX ":" DOMXML_WARNING ">"
 
-/* Prints the warnings that the metadata of the document has, on standard error. They need no unescaping, because they
+/* Prints on standard error the warnings in the metadata of the document. They need no unescaping, because they
  * have no character that XML escapes. */
 static void print_lacks(const char *xml) {
         for (const char *at = xml, *end; (at = strstr(at, WARNING_BEGIN)); at = end) {
@@ -218,7 +218,7 @@ int verb_xml(const Args *args) {
 
 extern char **environ;
 
-/* Runs the program with input and output as its standard input and output. Returns a DefineResult or a negative errno;
+/* Runs PROGRAM with `input` and `output` as its standard input and output. Returns a DefineResult or a negative errno;
  * -EPROTO: it ended with no DefineResult. */
 static int run_program(const Args *args, int input, int output) {
         /* The URI of libvirt: that of --connect, else $LIBVIRT_DEFAULT_URI, which virsh also uses, else "", which means

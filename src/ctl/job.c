@@ -76,7 +76,7 @@ static int take_properties(Watch *w, json_object *properties) {
 
 #define STEP_INDENT 6 /* columns of "[1/9] " in front of the text */
 
-/* Prints the running step, of the property Step. The property StepsDone counts the steps before it. */
+/* Prints the running step, which the property Step describes. The property StepsDone counts the steps before it. */
 static void print_step(Watch *w) {
         if (args_has(w->client->args, OPTION_JSON) || !w->step)
                 return;

@@ -18,7 +18,7 @@ Watch *watch_free(Watch *w);
 DEFINE_CLEANUP(Watch *, watch_free)
 
 /* Waits until the job ends. Without --json, shows what the job does. reply: the reply to the call that started the job,
- * from whose sender signals must come. job: object path, borrowed. Returns EXIT_SUCCESS, EXIT_FAILURE or
+ * from whose sender signals must come. job: object path. Both are borrowed. Returns EXIT_SUCCESS, EXIT_FAILURE or
  * EXIT_INTERRUPTED. The latter two were reported, except a failed job with --json, which the caller reports. */
 int watch_wait(Watch *w, sd_bus_message *reply, const char *job);
 /* Reports that Ctrl-C has ended the wait. Returns EXIT_INTERRUPTED. */
@@ -28,7 +28,8 @@ const char *watch_result(const Watch *w);
 
 /* Prints the document of --json: {"name":, "allocation":, "job":, "result":, "message":, "devices":}. w NULL, with
  * --no-wait or without a job: the result is null. allocation and devices may be NULL, and then the document lacks them.
- * Returns EXIT_SUCCESS; EXIT_FAILURE if there is a result other than JOB_RESULT_DONE; or a negative errno, reported. */
+ * It has "message" if the job has failed or has a message. Returns EXIT_SUCCESS; EXIT_FAILURE if there is a result
+ * other than JOB_RESULT_DONE; or a negative errno, reported. */
 int watch_print_json(const Args *args, const Watch *w, const char *name, const char *allocation, const char *job,
                      json_object *devices);
 

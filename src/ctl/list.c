@@ -29,7 +29,7 @@ static const Column columns[] = {
         { "NAME", .text = device_product, .cut = true },
 };
 
-/* Returns the pool whose devices the user wants; NULL: of all pools. */
+/* Returns the pool whose devices the user wants; NULL: the user has named no pool. */
 static const char *wanted_pool(const Args *args) {
         return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
 }
@@ -45,7 +45,7 @@ static bool is_wanted(const Args *args, json_object *device) {
                !streq_ptr(reply_text(device, "state"), "host");
 }
 
-/* Copies the columns that are printed to `chosen`. Returns their number. */
+/* Copies to `chosen` the columns that are printed. Returns their number. */
 static size_t choose_columns(const Args *args, json_object *node, Column chosen[static ELEMENTSOF(columns)]) {
         bool has_modules = false;
         size_t n = 0;

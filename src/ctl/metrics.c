@@ -16,7 +16,7 @@ static void begin(const char *name, const char *type, const char *help) {
         printf("# HELP " PREFIX "%s %s\n# TYPE " PREFIX "%s %s\n", name, help, name, type);
 }
 
-/* Prints one sample. The values in labels were not escaped, because they are pool names, states and numbers. */
+/* Prints one sample. The values in `labels` need no escaping, because they are pool names, states and numbers. */
 static void sample(const char *name, const char *labels, uint64_t value) {
         printf(PREFIX "%s%s %" PRIu64 "\n", name, labels, value);
 }

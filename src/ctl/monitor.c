@@ -218,7 +218,8 @@ static int handle_added(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind->made, properties });
 }
 
-/* Handles InterfacesRemoved. For a job it prints nothing, because JobRemoved, which has the result, does. */
+/* Handles InterfacesRemoved. Prints nothing for a job: handle_job_removed() prints that line, because JobRemoved has
+ * the result. */
 static int handle_removed(Monitor *m, sd_bus_message *msg) {
         _cleanup_free_ char *label = NULL;
         const Kind *kind;

@@ -186,7 +186,7 @@ static int take_operand(Args *args, const char *value) {
 }
 
 /* Refuses a word that getopt_long() could not parse. getopt_long() has set optopt to the letter of a short option, to
- * LONG_BASE and the Option for a long one, or to 0 for an unknown or ambiguous long one. */
+ * LONG_BASE + Option for a long one, or to 0 for an unknown or ambiguous long one. */
 static int refuse_option(const Args *args, int c, const char *word) {
         int option = option_find(optopt);
 

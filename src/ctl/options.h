@@ -89,7 +89,8 @@ typedef struct Args {
         const char *verb; /* the first operand; NULL: there is none */
         uint64_t given;   /* OPTION_BIT() of each option on the command line */
         const char *text[_OPTION_MAX];
-        char *lists[_OPTION_MAX]; /* owned: the joined values of an option that may be repeated */
+        char *lists[_OPTION_MAX]; /* owned: the joined values of an option that may be repeated; text[] is the same
+                                     pointer */
         uint64_t number[_OPTION_MAX];
         char **problem;        /* where the sentence of a failure is stored; NULL: it is printed */
         const char **operands; /* the operands after the verb; the array is owned */

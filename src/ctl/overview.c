@@ -70,8 +70,8 @@ static char *describe_allocation(json_object *allocation) {
         return string_format("%s %s", reply_cell(allocation, "name"), reply_cell(allocation, "state"));
 }
 
-/* Prints a description of the first LISTED_MAX elements of the list, and the number of the others. empty: printed for
- * an empty list. */
+/* Prints a description of each of the first LISTED_MAX elements of the list, and the number of the others. empty:
+ * printed for an empty list. */
 static int print_list(const char *title, json_object *node, const char *key, char *(*describe)(json_object *element),
                       const char *empty) {
         _cleanup_free_ char *text = NULL;
@@ -110,8 +110,8 @@ static int print_node(const DaemonReport *daemon, json_object *node) {
         return r;
 }
 
-/* Returns true when there are pools. node NULL, the daemon did not answer: looks into the report, whose check "pools"
- * fails only when the configuration has no pools. */
+/* Returns true when there are pools. If node is NULL, because the daemon did not answer, looks into the report, whose
+ * check "pools" fails only when the configuration has no pool and no service. */
 static bool has_pools(json_object *report, json_object *node) {
         json_object *finding = json_find(member(report, "findings"), "check", "pools");
 

@@ -16,7 +16,7 @@ typedef struct Picture {
         bool failed;           /* out of memory: picture_write() will fail */
 } Picture;
 
-/* Begins a picture. Returns 0 or -ENOMEM. */
+/* Begins a picture. Returns 0 or -ENOMEM; the caller calls picture_done() in both cases. */
 int picture_init(Picture *p);
 void picture_done(Picture *p);
 #define _cleanup_picture_ _cleanup_(picture_done)

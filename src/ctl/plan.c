@@ -311,7 +311,8 @@ static int print_more(const Args *args, json_object *plan) {
         return r;
 }
 
-/* Prints a plan that fits a screen: devices with the distance of each pair, CPUs, memory, cost, and the runner-up.
+/* Prints a plan in few enough lines for one screen: devices with the distance of each pair, CPUs, memory, cost, and the
+ * runner-up.
  * --paths adds what ACS and ATS do to the paths of the pairs, --steps the steps. Returns 0 or a negative errno,
  * reported. */
 static int print_plan(const Args *args, json_object *plan) {

@@ -27,7 +27,8 @@ static bool can_erase(void) {
 Progress progress_new(bool wanted) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
-        /* Before its first step, a job has only its age to show. progress_set() draws earlier. */
+        /* Until progress_set() is called, there is only the age of the job to show, and it is shown from DELAY_SEC on.
+         */
         return (Progress) { .shows = wanted && can_erase(), .since = now, .next = now + DELAY_SEC * SECOND };
 }
 
@@ -41,7 +42,7 @@ void progress_done(Progress *p) {
         free_lines(p->lines, p->n);
 }
 
-/* Moves the cursor to the begin of the first line. */
+/* Moves the cursor to the beginning of the first line. */
 static void print_up(const Progress *p) {
         (void) putchar('\r');
         if (p->n_shown > 1)
@@ -118,7 +119,8 @@ static void print_line(const char *text, const char *suffix, size_t columns) {
         printf("%.*s%s" ERASE_LINE, (int) n, text, used < columns ? suffix : "");
 }
 
-/* Formats how long a line exists, as "  12 s"; "" for a short time. Returns when the text will change next. */
+/* Formats how long a line has existed, as "  12 s"; "" for less than DELAY_SEC. Returns when the text will change next.
+ */
 static uint64_t format_age(uint64_t since, uint64_t now, char buf[static SUFFIX_MAX]) {
         const uint64_t sec = (now - since) / SECOND;
 
@@ -138,7 +140,7 @@ static struct winsize size_of_terminal(void) {
                                   .ws_col = (size.ws_col > 0 ? size.ws_col : COLUMNS_DEFAULT) - 1 };
 }
 
-/* Prints as many lines of p->lines as fit above the line of the steps. If some do not fit, the last one tells their
+/* Prints as many lines of p->lines as fit above the line of the steps. If some do not fit, a last line tells their
  * number. */
 static void print_devices(Progress *p, uint64_t now, struct winsize size) {
         const size_t room = size.ws_row - 1U;

@@ -15,11 +15,12 @@ typedef struct ProgressLine {
 } ProgressLine;
 
 typedef struct Progress {
-        bool shows; /* standard output is a terminal whose lines can be overwritten */
+        bool shows; /* the progress is wanted, and standard output is a terminal whose lines can be overwritten */
         ProgressLine *lines;
         size_t n;
         size_t n_shown; /* number of lines on the terminal, with the line of the steps */
-        uint64_t since; /* start of the job */
+        uint64_t since; /* when progress_new() was called, which counts as the start of the job; all three times are in
+                           usec of CLOCK_MONOTONIC */
         uint64_t drawn; /* when progress_show() drew last */
         uint64_t next;  /* when to call progress_show() again */
 } Progress;
@@ -27,12 +28,12 @@ typedef struct Progress {
 /* Creates a Progress. wanted: show it if standard output is a terminal. */
 Progress progress_new(bool wanted);
 void progress_done(Progress *p);
-/* Sets what the job does now. devices: an object that maps the address of each device to its step, or NULL. If it has
- * no device, the text `step` is shown; NULL: no text. */
+/* Sets what the job does now. devices: an object that maps the address of each device to its step, or NULL. If there is
+ * no device, the text `step` is shown instead; NULL: no text. */
 void progress_set(Progress *p, json_object *devices, const char *step);
 /* Removes the lines. Call it before anything else is printed. */
 void progress_end(Progress *p);
-/* Returns when to call progress_show() again, in CLOCK_MONOTONIC. UINT64_MAX: never. */
+/* Returns when to call progress_show() again, in usec of CLOCK_MONOTONIC. UINT64_MAX: never. */
 uint64_t progress_next(const Progress *p);
 /* Draws the lines; before the time of progress_next(), does nothing. A line that is two seconds old also shows its age.
  * done: number of steps that are done; total: number of all steps, 0 before the first begins. deadline: when the daemon

@@ -77,7 +77,7 @@ static int become_ssh(const Args *args, const char *command) {
         return report_errno(args, -errno, "Cannot run ssh");
 }
 
-/* Runs ssh, with output as its standard output. Returns the exit status, or a negative errno, reported. */
+/* Runs ssh, with `output` as its standard output. Returns the exit status, or a negative errno, reported. */
 static int run_ssh(const Args *args, const char *command, int output) {
         pid_t pid = fork();
         int status;

@@ -8,7 +8,8 @@
 #include "model/json-value.h"
 
 /* Calls a method of the Manager that replies with JSON, and parses the reply into *ret. argument (a string) and
- * ret_text may be NULL. The caller frees *ret_text and *ret. Returns 0 or a negative errno, reported. */
+ * ret_text may be NULL. The caller frees *ret_text and *ret. Returns 0 or a negative errno, which was reported unless
+ * it is -EINTR (client_call()). */
 int reply_ask(Client *c, const char *member, const char *argument, char **ret_text, json_object **ret);
 /* As reply_ask(), over a new connection that is closed afterwards. */
 int reply_ask_once(const Args *args, const char *member, const char *argument, char **ret_text, json_object **ret);
@@ -16,8 +17,8 @@ int reply_ask_once(const Args *args, const char *member, const char *argument, c
 int reply_parse(Client *c, sd_bus_message *reply, char **ret_text, json_object **ret);
 
 typedef int (*ReplyPrint)(const Args *args, json_object *o);
-/* Implements a verb: calls the D-Bus method `member`, prints the JSON of its reply with --json, and calls print()
- * without. Returns the result of the verb. */
+/* Implements a verb: calls the D-Bus method `member`. With --json, prints the JSON of its reply; otherwise calls
+ * print(). Returns the result of the verb. */
 int reply_show(const Args *args, const char *member, const char *argument, ReplyPrint print);
 /* As reply_show(), with the method Explain. operand: the address of the device, from the command line. */
 int reply_show_device(const Args *args, const char *operand, ReplyPrint print);

@@ -7,7 +7,7 @@
 #include "request.h"
 #include "util/strings.h"
 
-/* Sets *ret to copies of the name, which ends before `end`, and of the text, which may be NULL. Returns 0 or -ENOMEM,
+/* Stores in *ret copies of the name, which ends before `end`, and of the text, which may be NULL. Returns 0 or -ENOMEM,
  * reported. */
 static int item_set(const Args *args, const char *name, const char *end, const char *text, RequestItem *ret) {
         ret->name = strndup(name, (size_t) (end - name));

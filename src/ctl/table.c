@@ -37,9 +37,9 @@ static size_t cell_width(const struct libscols_column *column _unused_, const ch
         return columns;
 }
 
-/* Ends the line at the last space that fits into the column, or if there is none, at the last comma. That character is
- * lost, because its place is that of the NUL. Returns the begin of the next line; NULL at the end. libsmartcols 2.41
- * also calls this before the column has a width, to measure the text. Then the whole text counts as one line. */
+/* Ends the line at the last space that fits into the column, or if there is none, at the last comma. A NUL replaces
+ * that character, so it is lost. Returns the start of the next line; NULL at the end. libsmartcols 2.41 also calls this
+ * before the column has a width, to measure the text. Then the whole text counts as one line. */
 static char *next_line(const struct libscols_column *column, char *data, void *userdata _unused_) {
         size_t width = scols_column_get_width(column), used = 0;
         char *space = NULL, *comma = NULL;
@@ -108,8 +108,8 @@ void table_add(Table *t, const char *const *cells) {
         (void) table_add_below(t, NULL, NULL, cells);
 }
 
-/* Sets a cell to the value of the column's member in o. Elements of an array are separated by spaces. Returns 0 or a
- * negative errno. */
+/* Sets a cell to the value of the column's member in o, or to the result of its text(). Elements of an array are
+ * separated by spaces. Returns 0 or a negative errno. */
 static int set_cell(struct libscols_line *line, size_t i, json_object *o, const Column *column) {
         const char *key = column->key;
         _cleanup_free_ char *words = NULL;

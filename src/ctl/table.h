@@ -2,7 +2,7 @@
 #pragma once
 
 /* Tables and trees on standard output, drawn by libsmartcols. On a terminal, columns are cut or wrapped so that the
- * table has page_width(). If a row cannot be added, table_print() reports that. */
+ * table is not wider than page_width(). If a row cannot be added, table_print() reports that. */
 
 #include <libsmartcols.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /* passthroughctl topology --svg: writes a picture of the node. The page has a title, a key to the colours, the NUMA
- * nodes in two columns, and the matrix. */
+ * nodes in two columns, below them the other sections, and the matrix. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -190,7 +190,7 @@ static int place_nodes(Drawing *d, int y) {
         return y + columns_height(&c);
 }
 
-/* Places the sections that are no NUMA nodes. Returns the y below them. */
+/* Places the sections that are not NUMA nodes. Returns the y below them. */
 static int place_others(Drawing *d, int width, int y) {
         int64_t section = INT64_MIN;
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The sections of a node, each with its devices as a tree. Without --all, a bridge above a single child is left out,
- * and the VFs of a PF share one line. */
+/* The sections of a node, each with its devices as a tree. Without --all, a bridge above a single child or a single
+ * card is left out, and the VFs of a PF share one line. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -485,8 +485,8 @@ const char *root_name(const Item *root) {
         return slash ? slash + 1 : root->address ? root->address : "root complex unknown";
 }
 
-/* Adds the row of a root complex and the rows below it. Without --all, if only one bridge is directly below the root
- * complex, the row also names that bridge. */
+/* Adds the row of a root complex and the rows below it. Without --all, if nothing but one bridge is directly below the
+ * root complex, the row also names that bridge. */
 static void add_root(Table *t, const Item *root, bool all) {
         const Item *only = root->child->next || !root->child->is_bridge || all ? NULL : root->child;
         char name[64] = "";

@@ -6,7 +6,7 @@
 
 #include "reply.h"
 
-/* The sections that are no NUMA nodes: of devices whose NUMA node is unknown, and of allocated devices that are
+/* The sections that are not NUMA nodes: one for devices whose NUMA node is unknown, one for allocated devices that are
  * missing. */
 #define SECTION_UNKNOWN   INT64_C(-1)
 #define SECTION_MISSING   INT64_C(-2)
@@ -16,7 +16,7 @@ typedef struct Item {
         json_object *device;
         const char *address;
         int64_t section;           /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
-        struct Item *above;        /* the bridge above a device, the PF of a VF; NULL: on a root bus, or missing */
+        struct Item *above;        /* the bridge above a device, or the PF of a VF; NULL: on a root bus, or missing */
         struct Item *root;         /* its root complex, in Items.roots; a root complex has no device */
         struct Item *child, *next; /* set by items_link() */
         bool is_bridge, is_vf, has_bridges; /* has_bridges: a bridge is directly below it */
@@ -75,8 +75,8 @@ char *device_short_name(json_object *device);
 /* Returns true when the NUMA node has no CPUs, no memory and no devices. GPUs have such nodes for their MIG
  * instances. */
 bool node_is_empty(const Items *items, json_object *node);
-/* Describes what a NUMA node without CPUs, or without memory of its own, gives to guests. *ret is NULL for a node with
- * both. The caller frees *ret. Returns 0 or -ENOMEM. */
+/* Describes, for a NUMA node without CPUs or without memory of its own, which CPUs and memory guests get there. *ret is
+ * NULL for a node with both. The caller frees *ret. Returns 0 or -ENOMEM. */
 int node_lends(json_object *node, char **ret);
 
 /* topology-tree.c: formats for each pool how many of its devices in the section are available: "2 of 4 gpu, 62 of 64
@@ -99,7 +99,7 @@ typedef enum Share {
         SHARE_FREE,
         SHARE_ALLOCATED,
         SHARE_OTHER, /* the host or other programs have it */
-        SHARE_PAGES, /* hugepages, which have a Gauge by themselves */
+        SHARE_PAGES, /* hugepages, which also have a Gauge of their own */
 } Share;
 
 /* The cores, the memory or the hugepages of a NUMA node, divided by who has them. */
@@ -145,7 +145,8 @@ typedef struct Members {
 } Members;
 
 /* Collects the devices of the matrix that are in a pool or have a VF in one; all devices if there is none, or if all is
- * set. node: the reply to DescribeTopology, which must have a matrix. Returns 0, -ENOMEM or -EBADMSG. */
+ * set. node: the reply to DescribeTopology, which must have a matrix. Returns 0, -ENOMEM or -EBADMSG; the caller calls
+ * members_done() in each case. */
 int members_init(Members *m, const Items *items, json_object *node, bool all);
 void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)

@@ -385,8 +385,9 @@ int verb_check(const Args *args) {
 
 /* passthroughctl gres: prints the pools of the node as generic resources (GRES) for Slurm. */
 
-/* Prints the lines for gres.conf and slurm.conf. Each line of gres.conf has CountOnly, because slurmd would look for
- * files of these devices, which do not exist. No name has two lines, because slurmd would exit. */
+/* Prints the lines for gres.conf and slurm.conf. Each line of gres.conf has CountOnly, because otherwise slurmd would
+ * look for files of these devices, which do not exist. Only one line is printed for each name, because slurmd would
+ * exit at a second one. */
 static int print_text(const GresList *list, const char *gres) {
         printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
         for (size_t i = 0; i < list->n; i++) {

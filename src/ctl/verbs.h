@@ -2,8 +2,8 @@
 #pragma once
 
 /* The verbs. Verbs with little code are in verbs.c; the others are in files of their own, attach and detach in
- * allocate.c, define in domain.c. A verb checks all its arguments before it connects to the daemon. It returns an exit
- * status, or a negative errno, after it has reported the failure. */
+ * allocate.c, xml and define in domain.c. A verb checks all its arguments before it connects to the daemon. It returns
+ * an exit status, or a negative errno, after it has reported the failure. */
 
 #include "options.h"
 

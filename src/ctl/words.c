@@ -79,8 +79,8 @@ static const char *skip_vendor(const char *name) {
         return after ? after + 2 : name;
 }
 
-/* Returns true when the product is in brackets, as in the names of GPUs and NICs. In names of other devices the
- * brackets have a mode, for example. */
+/* Returns true for a GPU, another accelerator or a NIC: the brackets in its name have the product. In the names of
+ * other devices they have a mode, for example. */
 static bool has_product(json_object *device) {
         const char *class = reply_text(device, "class");
 

@@ -9,9 +9,9 @@
  * "-". */
 char *cpus_shorten(const char *list);
 
-/* Returns a short name of a device, without its vendor. For a GPU or NIC it is the product, the part in brackets of
- * "GH100 [H100 SXM5 80GB]". For a device that pci.ids lacks, it has the vendor: "NVIDIA 3D controller [10de:2335]". For
- * a device without a name, it is "10de:2335". */
+/* Returns a short name of a device, without its vendor. For a GPU, another accelerator or a NIC it is the product, the
+ * part in brackets of "GH100 [H100 SXM5 80GB]". For a device that pci.ids lacks, it has the vendor: "NVIDIA 3D
+ * controller [10de:2335]". For a device without a name, it is "10de:2335". */
 char *device_product(json_object *device);
 
 /*
