@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 
-/* The work of a tie, which the addresses of the devices decide, in comparisons of costs. */
+/* The work of deciding a tie by the addresses of the devices, in comparisons of costs. */
 #define TIE_WORK 8U
 
 /* The work of a merge besides its comparisons, in comparisons of costs. */

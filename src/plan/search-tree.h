@@ -5,7 +5,7 @@
 
 #include "search.h"
 
-/* The levels of the tree, from the leaves up. Their places are: */
+/* The levels of the tree, from the leaves up. The comment of a level says what one of its places has. */
 typedef enum Level {
         LEVEL_GROUP,   /* VFs of one PF in one IOMMU group; or interchangeable VFs, each the only free device of its
                           group; or one device */

@@ -254,8 +254,8 @@ static void add_cores(const Inventory *inv, const NumaNode *node, unsigned n, Cp
         }
 }
 
-/* Returns the CPUs for the host: n cores of each NUMA node that has more than 4 * n cores; one core of a smaller node,
- * unless it is the only one. */
+/* Returns the CPUs for the host: n cores of each NUMA node that has more than 4 * n cores; one core of each smaller
+ * node that has several. */
 static CpuSet first_cores(const Inventory *inv, unsigned n) {
         CpuSet cpus = { 0 };
 
