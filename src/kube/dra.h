@@ -109,8 +109,8 @@ const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
 
 /* Keeps the ResourceSlices of the API server up to date, with one request at a time and as few writes as possible for a
  * change. The slices are read again after a conflict. The Node and the slices are read again after a failure,
- * periodically, at a reload, and when the kubelet starts, which removes slices. publisher_init() returns 0 or a
- * negative errno, logged. */
+ * periodically, at a reload, and when the kubelet has started, because it may remove slices. publisher_init() returns 0
+ * or a negative errno, logged. */
 int publisher_init(Manager *m);
 void publisher_done(Publisher *p);
 /* Call when the daemon's document has changed. Without a document (the daemon is away) the published slices stay. */
@@ -165,6 +165,6 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
 /* Call when facts_refresh() has an answer: continues the works that wait for it. */
 void works_on_facts(Manager *m);
 /* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check whether
- * the claims of all allocations still exist. Does nothing without a document, or while the daemon has a problem with
+ * the claims of all allocations still exist. Does nothing without a document, or if the daemon could not read all of
  * its ledger. */
 void works_collect(Manager *m);

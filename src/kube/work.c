@@ -64,8 +64,8 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns the daemon's problem with its ledger, a sentence, or NULL. If the daemon could not read all of the ledger,
- * the document may lack allocations. After a failed write the document has them all. */
+/* Returns a sentence if the daemon could not read all of its ledger, because the document may then lack allocations;
+ * otherwise NULL. NULL also after a failed write of the ledger: the document has all allocations then. */
 static const char *unread_ledger(const Manager *m) {
         json_object *document = m->facts.document;
 

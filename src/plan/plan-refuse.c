@@ -53,8 +53,8 @@ static char *list_idle_memory(const Planner *p, int node) {
 }
 
 /*
- * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet.", and sets *used; also *waiting if the
- * sentence names allocations. Appends nothing if promised or reserved memory alone explains the shortage, if the node
+ * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Sets *used then, and *waiting if the
+ * sentence names an allocation. Appends nothing if promised or reserved memory alone explains the shortage, if the node
  * gives no memory, or if its free memory is unknown.
  */
 static void explain_memory(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {

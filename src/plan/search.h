@@ -12,7 +12,7 @@
  * Pairing: every device of the larger side, GPUs or NICs, gets a partner from the smaller side, and the partners are
  * shared evenly. Within a subtree as many pairs as possible are made. In an ultrametric this is optimal for the worst
  * and for the total distance. A limit between two pools asks for the same pairing between them: in each place at the
- * level of the limit (for DISTANCE_PHB, in each host bridge), the chosen devices of the larger pool must find their
+ * level of the limit (for DISTANCE_PHB, below each host bridge), the chosen devices of the larger pool must find their
  * partners within that place. A limit of a pool with itself asks for all or none of its chosen devices in each such
  * place.
  */
@@ -81,8 +81,8 @@ typedef struct Picks {
 
 /*
  * Finds the best devices for a task. Returns 0; -ENOENT when no set with all required devices satisfies the counts and
- * the limits; -ENOMEM; or
- * -E2BIG when *work, in compared pairs of choices, is used up, or a place has more than SEARCH_CHOICES_MAX choices.
+ * the limits; -ENOMEM; or -E2BIG when *work, in compared pairs of choices, is used up, or a place has more than
+ * SEARCH_CHOICES_MAX choices.
  */
 int search_devices(Search *s, const SearchTask *task, uint64_t *work, Picks *ret);
 
