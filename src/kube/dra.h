@@ -11,7 +11,7 @@
 #include "grpc.h"
 
 #define WORKS_MAX        512U
-#define ORPHANS_MAX      32U /* checks of orphans (allocations whose claims may have gone) at a time */
+#define ORPHANS_MAX      32U /* the most checks of orphans (allocations whose claims may have gone) at a time */
 /* Limit for preparing or unpreparing a claim. The kubelet cancels a call after 45 s (kubernetes/kubernetes,
  * pkg/kubelet/cm/dra/plugin). */
 #define WORK_TIMEOUT_SEC 40U
@@ -61,8 +61,8 @@ typedef struct Works {
         size_t n, n_orphans;
         bool is_checking;
         sd_event_source *check;        /* idle source that starts the check of further orphans */
-        char checked[UUID_STRING_MAX]; /* a round checks the claims of all allocations, in the order of the claims'
-                                          UIDs: UID of the last checked claim; "": start a round */
+        char checked[UUID_STRING_MAX]; /* UID of the claim that was checked last; "": start a round. A round checks the
+                                          claims of all allocations, in the order of the claims' UIDs */
         json_object *told;             /* UIDs of the claims of orphans that were logged already */
 } Works;
 

@@ -18,7 +18,7 @@
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U
-/* DeviceAttributeMaxValueLength */
+/* DeviceAttributeMaxValueLength, and a NUL */
 #define ATTRIBUTE_SIZE     65U
 
 #define DEVICE_NAME_SIZE 24U

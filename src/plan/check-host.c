@@ -237,8 +237,8 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* Skip GPUs with has_memory_node: the policy refuses them while the host has their memory online, and
-         * check_pools() reports those in pools. */
+        /* Skip GPUs with has_memory_node: the policy refuses them while the host has their memory online
+         * (policy_host_needs()), and check_pools() reports those in pools. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 

@@ -101,8 +101,8 @@ bool device_is_in_use(const HostView *view, const PciDevice *dev) {
         return false;
 }
 
-/* VFs of a GPU, or its slots for mediated devices, on offer for vGPUs. There are more of them than the GPU can have
- * vGPUs: only the first free ones are available. */
+/* VFs of a GPU, or its slots for mediated devices, in pools with VgpuType=. A GPU has more VFs or slots than it can
+ * have vGPUs, so only the first free ones, by address, are available. */
 
 /* The most types that a refusal names. */
 #define TYPES_MAX 8U

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Interfaces between the planner's files, plan*.c. Only they include this header. */
+/* Interfaces between the planner's files, plan*.c. Only they and a unit test include this header. */
 
 #include "plan/plan.h"
 #include "search.h"
@@ -128,8 +128,8 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
 
 /* plan-fabric.c. Returns whether the request's GPUs must form an NVLink partition. */
 bool planner_wants_partition(const Planner *p);
-/* Restricts p, a copy of the planner, and its search to the GPUs of the partition. Returns false if the request cannot
- * have this partition; p must then be dropped. */
+/* Leaves only the GPUs of the partition as candidates of pools with Fabric=yes, in p, a copy of the planner, and in its
+ * search. Returns false if the request cannot have this partition; p must then be dropped. */
 bool planner_narrow(Planner *p, const FabricPartition *partition);
 /* Refuses if the request cannot have any partition. */
 Verdict planner_check_fabric(const Planner *p, Refusal *ret);

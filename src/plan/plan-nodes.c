@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tries sets of NUMA nodes, and searches the best devices for each set. */
+/* Tries sets of NUMA nodes, and searches for the best devices for each set. */
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 /* The work of trying a set of nodes, besides the search for devices, in comparisons. */
 #define NODE_SET_WORK 64U
 
-/* Stands for a missing SLIT distance: larger than any distance in a SLIT. */
+/* Stands for a missing SLIT distance. A SLIT has one byte for each distance, so none is larger. */
 #define DISTANCE_UNTOLD 255U
 
 static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {

@@ -24,13 +24,13 @@
 
 /* Where a device is, relative to the NUMA nodes of the guest. */
 typedef enum NodeAffinity {
-        NODE_AFFINITY_REFUSED, /* the NUMA policy does not allow the device's node, or an unknown node */
+        NODE_AFFINITY_REFUSED, /* the NUMA policy does not allow the device's node, which may be unknown */
         NODE_AFFINITY_LOCAL,
         NODE_AFFINITY_UNKNOWN, /* the node is unknown; counts as off the guest's nodes */
         NODE_AFFINITY_REMOTE,  /* on another node */
 } NodeAffinity;
 
-/* Returns the index in Inventory.nodes of the device's inventory_cpu_node(), or SEARCH_NODE_UNKNOWN. */
+/* Returns the index in Inventory.nodes of the inventory_cpu_node() of the device's node, or SEARCH_NODE_UNKNOWN. */
 #define SEARCH_NODE_UNKNOWN INVENTORY_NODES_MAX
 #define SEARCH_NODES_MAX    (INVENTORY_NODES_MAX + 1U)
 size_t search_node(const Inventory *inv, const PciDevice *dev);

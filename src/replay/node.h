@@ -13,8 +13,8 @@ typedef struct ReplayNode ReplayNode;
 
 /*
  * Loads a recorded machine. node: a .tree file or a directory. config: a configuration file; NULL: the recorded
- * configuration. Removes all unpacked files before it returns. 0 or a negative errno; -EINVAL also for a configuration
- * that Policy.conflict refuses. On failure *ret_problem (caller frees) is a sentence, or NULL, for example when out of
+ * configuration. Removes all unpacked files before it returns. 0 or a negative errno; -EINVAL if the policy has a
+ * conflict (Policy.conflict). On failure *ret_problem (caller frees) is a sentence, or NULL, for example when out of
  * memory.
  */
 int replay_node_load(const char *node, const char *config, ReplayNode **ret, char **ret_problem);
