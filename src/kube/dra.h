@@ -165,6 +165,6 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
 /* Call when facts_refresh() has an answer: continues the works that wait for it. */
 void works_on_facts(Manager *m);
 /* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check whether
- * the claims of all allocations still exist. Does nothing without a document, or if the daemon could not read all of
- * its ledger. */
+ * the claims of all allocations still exist. Does nothing without a document, or while the daemon's ledger is
+ * read-only (unread_ledger()). */
 void works_collect(Manager *m);

@@ -64,8 +64,9 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns a sentence if the daemon could not read all of its ledger, because the document may then lack allocations;
- * otherwise NULL. NULL also after a failed write of the ledger: the document has all allocations then. */
+/* Returns why the daemon's ledger is read-only, a sentence; NULL if it is not. With a read-only ledger the document
+ * may lack allocations, because the daemon may not have read all of them. Returns NULL after a failed write, which
+ * leaves the document with all allocations. */
 static const char *unread_ledger(const Manager *m) {
         json_object *document = m->facts.document;
 
