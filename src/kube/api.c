@@ -12,7 +12,7 @@
 #include "util/log.h"
 
 #define KUBECONFIG_MAX (1U << 20)
-#define TOLD_MAX       400U /* bytes of the API server's message that a log line quotes */
+#define TOLD_MAX       400U /* the most bytes of the API server's message in the sentence of apiserver_reason() */
 
 static const char *scalar(const yaml_node_t *node) {
         return node && node->type == YAML_SCALAR_NODE ? (const char *) node->data.scalar.value : NULL;
@@ -52,7 +52,8 @@ static const yaml_node_t *find_entry(const char *path, yaml_document_t *d, const
 
 /* Takes a certificate, a key or a token file from `node`. The value of KEY is the path of a file, relative to the
  * directory of the kubeconfig. The value of KEY-data is the content of the file in Base64, and takes precedence unless
- * ret_text is NULL. */
+ * ret_text is NULL. Sets one of *ret_file and *ret_text, or neither if the mapping has no such key. 0, -EINVAL or
+ * -ENOMEM. */
 static int take_file(const char *kubeconfig, yaml_document_t *d, const yaml_node_t *node, const char *key,
                      char **ret_file, char **ret_text) {
         const char *path = text_of(d, node, key), *slash = strrchr(kubeconfig, '/'), *data;

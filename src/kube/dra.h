@@ -11,7 +11,7 @@
 #include "grpc.h"
 
 #define WORKS_MAX        512U
-#define ORPHANS_MAX      32U /* checks of orphans (allocations whose claims may have gone) at a time */
+#define ORPHANS_MAX      32U /* the most checks of orphans (allocations whose claims may have gone) at a time */
 /* Limit for preparing or unpreparing a claim. The kubelet cancels a call after 45 s (kubernetes/kubernetes,
  * pkg/kubelet/cm/dra/plugin). */
 #define WORK_TIMEOUT_SEC 40U
@@ -61,8 +61,8 @@ typedef struct Works {
         size_t n, n_orphans;
         bool is_checking;
         sd_event_source *check;        /* idle source that starts the check of further orphans */
-        char checked[UUID_STRING_MAX]; /* a round checks the claims of all allocations, in the order of the claims'
-                                          UIDs: UID of the last checked claim; "": start a round */
+        char checked[UUID_STRING_MAX]; /* UID of the claim that was checked last; "": start a round. A round checks the
+                                          claims of all allocations, in the order of the claims' UIDs */
         json_object *told;             /* UIDs of the claims of orphans that were logged already */
 } Works;
 
@@ -109,8 +109,8 @@ const char *apiserver_reason(const HttpReply *reply, char *buf, size_t size);
 
 /* Keeps the ResourceSlices of the API server up to date, with one request at a time and as few writes as possible for a
  * change. The slices are read again after a conflict. The Node and the slices are read again after a failure,
- * periodically, at a reload, and when the kubelet starts, which removes slices. publisher_init() returns 0 or a
- * negative errno, logged. */
+ * periodically, at a reload, and when the kubelet has started, because it may remove slices. publisher_init() returns 0
+ * or a negative errno, logged. */
 int publisher_init(Manager *m);
 void publisher_done(Publisher *p);
 /* Call when the daemon's document has changed. Without a document (the daemon is away) the published slices stay. */
@@ -165,6 +165,6 @@ void works_unprepare(GrpcCall *call, const uint8_t *data, size_t size, void *use
 /* Call when facts_refresh() has an answer: continues the works that wait for it. */
 void works_on_facts(Manager *m);
 /* Writes the files of prepared claims again, removes files of claims without an allocation, and starts a check whether
- * the claims of all allocations still exist. Does nothing without a document, or while the daemon has a problem with
- * its ledger. */
+ * the claims of all allocations still exist. Does nothing without a document, or while the daemon's ledger is
+ * read-only (unread_ledger()). */
 void works_collect(Manager *m);

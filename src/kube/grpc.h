@@ -49,7 +49,7 @@ bool grpc_server_is_reachable(const GrpcServer *s);
  * The call is freed afterwards. */
 void grpc_call_watch(GrpcCall *c, void (*gone)(GrpcCall *c, void *userdata), void *userdata);
 
-/* Answers and ends the call. The message is copied. */
+/* Answers and ends the call, with GRPC_INTERNAL when out of memory. The message is copied. */
 void grpc_reply(GrpcCall *c, const WireBuffer *message);
 /* Ends the call with an error. message: ASCII, without control characters and without '%'; it is not copied. */
 void grpc_fail(GrpcCall *c, GrpcStatus status, const char *message);

@@ -42,10 +42,11 @@ typedef struct ClaimRef {
 bool name_is_valid(const char *name);
 
 /* Parses a NodePrepareResourcesRequest or NodeUnprepareResourcesRequest. 0, -EBADMSG for bytes that are no such
- * message, -EINVAL for names that Kubernetes does not allow, -E2BIG for too many claims, or -ENOMEM. The caller
- * frees. */
+ * message, -EINVAL for names that Kubernetes does not allow, -E2BIG for more than CLAIMS_MAX claims, or -ENOMEM. The
+ * caller frees *ret. */
 int message_parse_claims(const uint8_t *data, size_t size, ClaimRef **ret, size_t *ret_n);
-/* Parses a RegistrationStatus. 0 or -EBADMSG. The error is cut to fit. */
+/* Parses a RegistrationStatus. error: the kubelet's message, cut to error_size - 1 bytes; "" if there is none. 0 or
+ * -EBADMSG. */
 int message_parse_status(const uint8_t *data, size_t size, bool *ret_registered, char *error, size_t error_size);
 
 /* Writes a Device of dra/v1/api.proto. */

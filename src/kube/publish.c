@@ -10,8 +10,8 @@
 #define SECOND        UINT64_C(1000000)
 #define FULL_USEC     (600 * SECOND) /* the longest time between full comparisons */
 #define KUBELET_USEC  (10 * SECOND)  /* time between full comparisons after a start of the kubelet */
-#define KUBELET_TRIES 4U             /* number of these; the kubelet removes slices of a missing plugin after 30 s */
-#define WRITES_MAX    64U            /* after more writes, a conflict counts as a failure */
+#define KUBELET_TRIES 4U  /* number of such comparisons; the kubelet removes slices of a missing plugin after 30 s */
+#define WRITES_MAX    64U /* after more writes, a conflict counts as a failure */
 
 static void forget_items(Publisher *p) {
         json_object_put(TAKE_PTR(p->items));
@@ -53,7 +53,7 @@ static bool is_wanted(const Publisher *p, const char *address) {
         return false;
 }
 
-/* Warns once for each device of ours that another DRA driver also offers. */
+/* Warns once for each wanted device that another DRA driver also offers. */
 static void tell_rival(Publisher *p, json_object *spec) {
         const char *driver = member_text(spec, "driver") ?: "";
 

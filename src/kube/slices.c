@@ -85,8 +85,8 @@ static bool add_link(json_object *attributes, json_object *link) {
         return add_text(attributes, "link", text);
 }
 
-/* Adds an attribute "partitionN" for each size N of Fabric Manager's partitions: the id of the partition of N GPUs that
- * has the GPU. */
+/* Adds an attribute "partitionN" for each size N of the configured NVLink partitions that have the GPU: the id of the
+ * partition of N GPUs. */
 static bool add_partitions(json_object *attributes, json_object *document, json_object *device) {
         json_object *partitions = member(document, "partitions"), *module = member(device, "module");
         char name[32];

@@ -13,12 +13,12 @@
 #define KUBE_SLICES_PATH "/apis/resource.k8s.io/v1/resourceslices"
 #define CLAIM_PREFIX     "claim-" /* the name of a claim's allocation is this prefix and the claim's UID */
 
-/* ResourceSliceMaxDevicesWithAdvancedFeatures, the limit for slices with taints or counters. Applies to all slices, so
- * that a device stays in its slice when a taint is added. */
+/* ResourceSliceMaxDevicesWithAdvancedFeatures, the limit for slices with taints or counters. Here it applies to all
+ * slices, so that a device stays in its slice when a taint is added. */
 #define SLICE_DEVICES_MAX  64U
 /* ResourceSliceMaxCounterSets */
 #define SLICE_COUNTERS_MAX 8U
-/* DeviceAttributeMaxValueLength */
+/* DeviceAttributeMaxValueLength, and a NUL */
 #define ATTRIBUTE_SIZE     65U
 
 #define DEVICE_NAME_SIZE 24U
@@ -28,13 +28,13 @@ void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
 json_object *slice_find_device(json_object *document, const char *name);
 /* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* Lists the devices to publish. Of an IOMMU group, only the first device is in the list. NULL when out of memory. The
- * caller owns the list. */
+/* Lists the devices to publish: those of pools that Kubernetes manages, without mediated devices. Of an IOMMU group,
+ * only the first such device is in the list. NULL when out of memory. The caller owns the list. */
 json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
-/* Returns whether a pod can use the device; HEALTH_UNKNOWN: the host uses it. *ret_reason is a sentence, owned by the
- * document; NULL for a healthy device, and if the document has no reason. */
+/* Returns whether a pod can use the device; HEALTH_UNKNOWN: its state is "host". *ret_reason is a sentence, owned by
+ * the document; NULL for a healthy device, and if the document has no reason. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
 /* Makes the wanted slices: an array with one object for each slice. The object has the part of the slice's spec that
@@ -47,8 +47,9 @@ typedef struct SliceOwner {
 
 /*
  * Compares the wanted slices with `items`, an object with the API server's slices by name, without times. Returns the
- * number of writes that make them equal, or -ENOMEM. *ret: the first write, {"name", "method", "path", "body"}; NULL:
- * none. If a single write is enough, the generation of the pool stays, as in kubernetes/dynamic-resource-allocation,
+ * number of writes that make them equal, or -ENOMEM. *ret must be NULL before. Sets *ret to the first write, {"name",
+ * "method", "path", "body"}; a DELETE has no "body"; *ret stays NULL if no write is needed. If a single write is
+ * enough, the generation of the pool stays, as in kubernetes/dynamic-resource-allocation,
  * resourceslice/resourceslicecontroller.go. *generation: the caller sets it to 0 before the first write, and then
  * passes the value that the function has set until no write is left. written: an object with {"sent", "kept"} by the
  * name of a slice, or NULL. An API server drops members of features that are off. So a slice needs no write if the

@@ -64,8 +64,9 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns the daemon's problem with its ledger, a sentence, or NULL. If the daemon could not read all of the ledger,
- * the document may lack allocations. After a failed write the document has them all. */
+/* Returns why the daemon's ledger is read-only, a sentence; NULL if it is not. With a read-only ledger the document
+ * may lack allocations, because the daemon may not have read all of them. Returns NULL after a failed write, which
+ * leaves the document with all allocations. */
 static const char *unread_ledger(const Manager *m) {
         json_object *document = m->facts.document;
 

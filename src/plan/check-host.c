@@ -237,8 +237,8 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* check_pools() reports GPUs of pools with has_memory_node: the policy refuses them while the host has their
-         * memory online. */
+        /* Skip GPUs with has_memory_node: the policy refuses them while the host has their memory online
+         * (policy_host_needs()), and check_pools() reports those in pools. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 
@@ -252,7 +252,7 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         tell_lost_memory(facts->policy, report);
         if (!first)
                 return;
-        /* If no such node is known to be of a GPU, each may be. */
+        /* If no NUMA node without CPUs is known to be the memory of a GPU, any of these nodes may be. */
         node = find_device_node(inv, true, &more) ?: find_device_node(inv, false, &more);
         if (node)
                 check_add(

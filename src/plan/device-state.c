@@ -101,8 +101,8 @@ bool device_is_in_use(const HostView *view, const PciDevice *dev) {
         return false;
 }
 
-/* VFs of a GPU, or its slots for mediated devices, on offer for vGPUs. There are more of them than the GPU can have
- * vGPUs: only the first free ones are available. */
+/* VFs of a GPU, or its slots for mediated devices, in pools with VgpuType=. A GPU has more VFs or slots than it can
+ * have vGPUs, so only the first free ones, by address, are available. */
 
 /* The most types that a refusal names. */
 #define TYPES_MAX 8U
@@ -131,8 +131,8 @@ static unsigned count_before(const HostView *view, const PciDevice *dev) {
         return n;
 }
 
-/* Formats a list of vGPU types: "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more", or "none". The caller frees; NULL when
- * out of memory. */
+/* Formats a list of vGPU types: "NVIDIA H100L-12C, NVIDIA H100L-23C and 5 more", or "none". The caller frees. When out
+ * of memory, the list is shorter, or NULL. */
 static char *list_types(const char *types) {
         char *text = NULL;
         unsigned n = 0;
@@ -326,8 +326,8 @@ DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *re
         }
         if (device_check_mode(view, dev, ret) != VERDICT_NONE)
                 return DEVICE_STATE_HOST;
-        /* A job works on the device, its PF or a member of its IOMMU group: it is not available, and no allocation has
-         * it. */
+        /* A job works on the device, its PF, one of its VFs or a member of its IOMMU group: it is not available, and no
+         * allocation has it. */
         if (held == VERDICT_BUSY)
                 return DEVICE_STATE_HOST;
         if (held == VERDICT_NONE && dev->expected && ret)

@@ -57,8 +57,8 @@ static int check_same(const Pool *pool, const PciDevice *pf, const Pool *other, 
                 pool->name, PCI_ADDRESS_STR(pf->address), other->name, PCI_ADDRESS_STR(other_pf->address));
 }
 
-/* Formats a part of the sentences of tell_without(): why a card gets no VFs by the configuration, and a remedy, up to
- * "or" before the next remedy. Returns 0 or -ENOMEM. */
+/* Formats a part of the sentences of tell_without(): why a card gets no VFs by the configuration, and a remedy. The
+ * text ends so that the next remedy, " set VirtualFunctions=external ...", can follow. Returns 0 or -ENOMEM. */
 static int describe_without(const Policy *p, const PciDevice *dev, char **ret) {
         const char *address = PCI_ADDRESS_STR(dev->address);
         const Pool *external = policy_external_pool(p, dev), *asking = policy_asking_pool(p, dev);
@@ -136,7 +136,8 @@ static bool may_come_back(const Policy *p) {
         return wanted;
 }
 
-/* Formats port types as "ib,eth" or, with numbers, as mlx4_core's port_type_array takes them. 0 or -ENOMEM. */
+/* Formats port types as "ib,eth" or, with numbers, as mlx4_core's port_type_array takes them. *ret must be NULL before,
+ * and stays NULL if the pool has no PortTypes=. 0 or -ENOMEM. */
 static int format_ports(const Pool *pool, bool numbers, char **ret) {
         int r = 0;
 

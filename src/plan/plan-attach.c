@@ -10,8 +10,8 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-/* Returns whether a plan can have the present device `d`. Any other device of the allocation, for example a missing
- * one, does not influence where new devices are. */
+/* Returns whether a plan can have the present device `d`. A device that no plan can have, for example a missing one,
+ * does not influence where new devices are. */
 static bool can_take(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
@@ -21,8 +21,8 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* Adds the assigned devices of `a` that a plan cannot have to HostView.in_use, so that the planner skips them. The
- * caller frees *ret. 0 or -ENOMEM. */
+/* Adds to HostView.in_use the assigned devices of `a` that no plan can have, so that the planner skips them. The caller
+ * frees *ret. 0 or -ENOMEM. */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
@@ -52,7 +52,8 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
 }
 
 /* Makes a request for the new devices of r together with the devices of `a` that a plan can have, for the consumer of
- * `a`. 0 or -errno. */
+ * `a` and on the nodes of its cells. 0, -ENOMEM, -E2BIG (too many pools or devices), or -EEXIST (`a` has a device that
+ * r names). */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
         int k;
 
@@ -143,8 +144,8 @@ static Verdict keep_new(const HostView *view, const Allocation *a, const Request
         return VERDICT_NONE;
 }
 
-/* Refuses a request for anything but devices, attributes for a slot that `a` has, and an allocation for a confidential
- * guest. */
+/* Refuses a request for other things than devices, a request without devices, attributes for a slot that `a` has
+ * already, and any request if `a` is for a confidential guest. */
 static Verdict check_request(const Allocation *a, const Request *r, Refusal *ret) {
         if (r->cpus > 0 || r->memory > 0 || r->cells > 0 || r->n_host_nodes > 0 || r->n_regions > 0 ||
             !cpuset_is_empty(&r->cpus_from) || !cpuset_is_empty(&r->memory_from) ||
@@ -219,7 +220,7 @@ static Verdict check_confidential(const HostView *view, const Allocation *a, con
         return confidential_check(&f, ret);
 }
 
-/* Refuses attributes for a slot that no new device has. */
+/* Refuses attributes for a name that is neither the slot of a new device nor a pool of the request. */
 static Verdict check_slots(const Allocation *part, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_attributes; i++) {
                 bool found = request_find_pool(r, r->attributes[i].slot, NULL) || has_slot(part, r->attributes[i].slot);
@@ -232,8 +233,8 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
-/* If too few devices are free even for the new ones alone, replaces *ret by that refusal, whose figures leave out the
- * devices of `a`. */
+/* Plans the new devices alone. If too few are free for that too, replaces *ret by the refusal of this plan, whose
+ * figures leave out the devices of `a`. */
 static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal alone = { 0 };

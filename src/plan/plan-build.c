@@ -15,8 +15,8 @@ typedef struct DevicePair {
         Distance distance;
 } DevicePair;
 
-/* Returns the index in `smaller` of a device within `reach` that has fewer than `share` partners: of the one with the
- * fewest. Returns n if there is none. */
+/* Of the devices in `smaller` that are within `reach` and have fewer than `share` partners, returns the index of the
+ * one with the fewest partners. Returns n if there is none. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;

@@ -30,8 +30,8 @@ static const AllocationDevice *find_other(const HostView *view, const Allocation
         return NULL;
 }
 
-/* Returns whether `h` is held only because of `d`. If the IOMMU group of `d` is unknown, because `d` is missing,
- * returns whether `h` is held and no other device needs it. */
+/* Returns whether `h` is held only because of `d`. If the IOMMU group of `d` is unknown, because `d` is missing or
+ * lost, returns whether `h` is held and no other assigned device is known to be in the group of `h`. */
 static bool is_held_for(const HostView *view, const Allocation *a, const AllocationDevice *d,
                         const AllocationDevice *h) {
         int group = group_of(view, d);
@@ -39,7 +39,8 @@ static bool is_held_for(const HostView *view, const Allocation *a, const Allocat
         return h->role == DEVICE_ROLE_HELD && (group < 0 || group_of(view, h) == group) && !find_other(view, a, d, h);
 }
 
-/* Returns whether a device of `a` is a GPU of the partition. *ret_model: such a GPU is of the model of `d`. */
+/* Returns whether a device of `a` is a GPU of the partition. Sets *ret_model to whether such a GPU has the model of
+ * `d`. */
 static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPartition *p, const AllocationDevice *d,
                        bool *ret_model) {
         bool found = false;
@@ -58,10 +59,11 @@ static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPa
 }
 
 /*
- * Returns whether `d` is a GPU of the NVLink partition of `a`. The pool of `d` may have lost Fabric= since the
- * allocation, or be gone. The module id of `d` may be unknown, for example while the GPU is lost; a lost GPU may come
- * back. Then `d` counts as a GPU of the partition in two cases: `a` has a GPU of the same model whose module is in the
- * partition, or no GPU of `a` is known to be in the partition.
+ * Returns whether `d` is a GPU of the NVLink partition of `a`. A GPU in a pool with Fabric=yes always is one. But the
+ * pool of `d` may have lost Fabric= since the allocation, or be gone; then the module id of `d` decides. The module id
+ * may be unknown, for example while the GPU is lost (a lost GPU may come back), or the configuration may no longer have
+ * the partition. Then `d` counts as a GPU of the partition in two cases: `a` has a GPU of the same model whose module
+ * is in the partition, or no GPU of `a` is known to be in the partition.
  */
 static bool is_in_partition(const HostView *view, const Allocation *a, const AllocationDevice *d) {
         const Pool *pool = d->pool ? config_find_pool(view->config, d->pool) : NULL;
@@ -79,7 +81,8 @@ static bool is_in_partition(const HostView *view, const Allocation *a, const All
         return !finds_gpus(view, a, p, d, &is_model) || is_model;
 }
 
-/* Marks the device as detaching, with its companions and what is held only because of it. Refuses as plan_detach(). */
+/* Marks as detaching the device, its companions, and the devices held only because of it. Refuses for a confidential
+ * guest, a GPU of an NVLink partition, and a device whose IOMMU group has another assigned device of `a`. */
 static Verdict mark_device(const HostView *view, Allocation *a, AllocationDevice *d, Refusal *ret) {
         const AllocationDevice *other = find_other(view, a, d, d);
         bool follows = false;

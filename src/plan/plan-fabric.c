@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* NVLink partitions: the GPUs that a guest gets from pools with Fabric=yes form one partition of Fabric Manager. */
+/* NVLink partitions: the GPUs that a guest gets from pools with Fabric=yes form one partition of Fabric Manager, unless
+ * the request has no_fabric. */
 
 #include "plan-internal.h"
 #include "util/strings.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Interfaces between the planner's files, plan*.c. Only they include this header. */
+/* Interfaces between the planner's files, plan*.c. Only they and a unit test include this header. */
 
 #include "plan/plan.h"
 #include "search.h"
@@ -52,32 +52,36 @@ typedef struct NodeChoice {
         size_t n_nodes;
         unsigned cpus[ALLOCATION_CELLS_MAX];   /* share of the node at this position in nodes, as is memory */
         uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
-        size_t places[ALLOCATION_REGIONS_MAX]; /* by region: position in nodes of a node; Planner.memory_node of that
-                                                  node has the region. SIZE_MAX: the region exists */
+        size_t places[ALLOCATION_REGIONS_MAX]; /* by region: a position in nodes. The region is on the node that gives
+                                                  memory (Planner.memory_node) to the node at that position. SIZE_MAX:
+                                                  the region exists */
         Picks picks;                           /* the devices; its score includes the nodes */
         const FabricPartition *partition;
 } NodeChoice;
 
-/* Initializes the planner. work is borrowed. 0 or -ENOMEM. */
+/* Initializes the planner. work is borrowed. 0 or -ENOMEM. Call planner_done() also after -ENOMEM. */
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
  * Replaces the request by r, which must have the same pools and want no more of each than the first request. Free
- * devices are not counted again. p may be a copy of a Planner, but both share the search, which then works on r.
+ * devices and CPUs are not counted again. p may be a copy of a Planner, but both share the search, which then works on
+ * r.
  */
 void planner_ask(Planner *p, const Request *r);
 unsigned planner_count(const Planner *p, size_t pool);
 /* Returns the stricter one of the pool's NUMA policy and that of the request; that of the request if p->lenient. */
 NumaPolicy planner_policy(const Planner *p, size_t pool);
 
-/* Finds the best set of nodes and, if *ret_has_second, the second best. 0, -ENOENT: none, -ENOMEM, or -E2BIG: the work
- * limit. */
+/* Sets *ret to the best choice, and *ret_has_second to whether there is another one; *ret_second is then the second
+ * best. Returns 0, -ENOENT (no choice), -ENOMEM, or -E2BIG (the work limit). */
 int planner_choose(const Planner *p, NodeChoice *ret, NodeChoice *ret_second, bool *ret_has_second);
 
-/* Returns 1 if there is a plan, with its smallest number of nodes in *ret_n_nodes; else 0, -ENOMEM or -E2BIG. */
+/* Returns 1 if there is a plan, and sets *ret_n_nodes to the smallest number of nodes that a plan has. Otherwise 0,
+ * -ENOMEM or -E2BIG. */
 int planner_is_feasible(const Planner *p, size_t *ret_n_nodes);
 
-/* Pretends that each node has enough memory. p: a copy of the planner. */
+/* Pretends that each node has enough memory for the guest. New shared memory still needs room. p: a copy of the
+ * planner. */
 void planner_ignore_memory(Planner *p);
 
 /* Finds the GPU-NIC pairs of a set of devices, and sorts them by the address of the GPU. pairs has room for
@@ -101,8 +105,8 @@ Verdict planner_give_up(int r, Refusal *ret);
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
 /*
- * Sets ret->nearest to the nearest feasible request instead of the one refused with v, or leaves it unset. Changes the
- * request of p's search, so this call must be the last use of the search.
+ * Sets ret->nearest to a sentence with the nearest request that would succeed, or leaves it NULL. v: the verdict of the
+ * refused request. Changes the request of p's search, so this call must be the last use of the search.
  */
 void planner_nearest(const Planner *p, Verdict v, Refusal *ret);
 
@@ -124,8 +128,8 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
 
 /* plan-fabric.c. Returns whether the request's GPUs must form an NVLink partition. */
 bool planner_wants_partition(const Planner *p);
-/* Restricts p, a copy of the planner, and its search to the GPUs of the partition. Returns false if the request cannot
- * have this partition; p must then be dropped. */
+/* Leaves only the GPUs of the partition as candidates of pools with Fabric=yes, in p, a copy of the planner, and in its
+ * search. Returns false if the request cannot have this partition; p must then be dropped. */
 bool planner_narrow(Planner *p, const FabricPartition *partition);
 /* Refuses if the request cannot have any partition. */
 Verdict planner_check_fabric(const Planner *p, Refusal *ret);
@@ -133,12 +137,13 @@ Verdict planner_check_fabric(const Planner *p, Refusal *ret);
 /* plan-services.c. Adds free slots of the wanted services to `a`, or refuses. */
 Verdict planner_pick_slots(const HostView *view, const Request *r, Allocation *a, Refusal *ret);
 
-/* plan-regions.c. Refuses if the caller may not use a region, or describes an existing one differently. */
+/* plan-regions.c. Refuses any region for a guest of Xen, a region that the caller may not use, and an existing region
+ * that the request describes differently. */
 Verdict planner_check_regions(const HostView *view, const Request *r, Refusal *ret);
-/* Places the guest's memory and new regions: sets choice->memory and choice->places. False: the nodes lack room, or the
- * NUMA policy does not allow the node of an existing region. */
+/* Places the guest's memory and new regions: sets choice->memory and choice->places. False: the nodes lack room, the
+ * guest has fewer pages than nodes, or the NUMA policy does not allow the node of an existing region. */
 bool planner_place_memory(const Planner *p, NodeChoice *choice);
 void planner_add_regions(const Planner *p, const NodeChoice *choice, Allocation *a);
 Verdict planner_refuse_regions(const Planner *p, Refusal *ret);
-/* Refuses because of the NUMA policy, with which the shared memory does not fit; with another policy it would. */
+/* Refuses because of the NUMA policy of the request: only with another policy does the shared memory fit. */
 Verdict planner_refuse_region_nodes(const Planner *p, Refusal *ret);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * Finds the nearest request that would succeed. First lowers what no guest of the node can get: devices to the number
- * of free devices; then CPUs, memory and shared memory to the room of the nodes, without a search for devices. Does not
- * lower these three if another number of NUMA nodes gives room. Then tries a few requests with devices: with a weaker
- * NUMA policy, with a wider proximity, with any number of guest cells, and with fewer devices.
+ * Finds the nearest request that would succeed. First lowers the count of each pool to its free devices. Then lowers
+ * CPUs, memory and shared memory to the room of the nodes, without a search for devices, but lowers none of these three
+ * if another number of NUMA nodes gives room. Then tries a few requests with devices: with a weaker NUMA policy, with a
+ * wider proximity, with any number of guest cells, and with fewer devices.
  */
 
 #include <errno.h>
@@ -28,7 +28,7 @@ typedef struct Nearest {
 } Nearest;
 
 /* Returns 1 if the host has room for the request without its devices, 0 if not, or a negative errno if that is unknown.
- * If with_memory is false, memory is ignored. */
+ * If with_memory is false, memory and shared memory are ignored. */
 static int has_room(Nearest *n, bool with_memory) {
         Request r = n->at;
         Planner room;

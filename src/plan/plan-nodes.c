@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Tries sets of NUMA nodes, and searches the best devices for each set. */
+/* Tries sets of NUMA nodes, and searches for the best devices for each set. */
 
 #include <assert.h>
 #include <errno.h>
@@ -10,7 +10,7 @@
 /* The work of trying a set of nodes, besides the search for devices, in comparisons. */
 #define NODE_SET_WORK 64U
 
-/* Stands for a missing SLIT distance: larger than any distance in a SLIT. */
+/* Stands for a missing SLIT distance. A SLIT has one byte for each distance, so none is larger. */
 #define DISTANCE_UNTOLD 255U
 
 static bool same_package(const Inventory *inv, const NodeChoice *choice, const NumaNode *node) {
@@ -43,8 +43,8 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
 }
 
 /* Counts the candidates in task->have, and sets the lower bounds, which leave out NICs of GPUs: task->off is the number
- * of devices for which the nodes have no candidates; task->remote is the number of these for which there are no
- * candidates on an unknown node either. Returns false if a pool has too few candidates in all. */
+ * of wanted devices beyond the candidates on the guest's nodes; task->remote is the number beyond these and the
+ * candidates on an unknown node. Returns false if a pool has too few candidates in all. */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
@@ -130,8 +130,8 @@ static bool share_cpus(const Planner *p, NodeChoice *choice) {
         return true;
 }
 
-/* Distributes the guest's CPUs and memory over the nodes. False: the nodes lack room for them, or there are more nodes
- * than vCPUs. */
+/* Distributes the guest's CPUs and memory over the nodes. False: there are more nodes than vCPUs, the nodes lack room
+ * for the CPUs, or planner_place_memory() returned false. */
 static bool share(const Planner *p, NodeChoice *choice) {
         if (p->request->cpus == 0)
                 return true;
@@ -245,8 +245,9 @@ static unsigned most_local(const Planner *p, size_t pool, size_t k) {
         return sum;
 }
 
-/* Returns false if no k nodes can suffice: fewer than k nodes have memory and room for the smallest share of CPUs, or
- * even the k nodes with the most devices of a pool have too few. */
+/* Returns false if no k nodes can suffice: the request has fewer than k vCPUs; fewer than k nodes have memory and room
+ * for the smallest share of CPUs; or a pool has too few devices, even on the k nodes with the most of them or, if its
+ * policy allows nodes outside of the set, on all nodes. */
 static bool may_do(const Planner *p, size_t k) {
         unsigned shares[ALLOCATION_CELLS_MAX];
         size_t roomy = 0;

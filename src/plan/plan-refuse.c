@@ -53,8 +53,9 @@ static char *list_idle_memory(const Planner *p, int node) {
 }
 
 /*
- * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Appends nothing if promised or reserved
- * memory alone explains the shortage, if the node gives no memory, or if its free memory is unknown.
+ * Appends " Node 0: 4 pages, 2 free, 2 promised to 'vm1' and not in use yet." Sets *used then, and *waiting if the
+ * sentence names an allocation. Appends nothing if promised or reserved memory alone explains the shortage, if the node
+ * gives no memory, or if its free memory is unknown.
  */
 static void explain_memory(const Planner *p, size_t index, char **text, bool *used, bool *waiting) {
         const HostView *view = p->context;
@@ -84,7 +85,7 @@ static void explain_memory(const Planner *p, size_t index, char **text, bool *us
         (void) string_append(text, "", ".");
 }
 
-/* Appends " Memory of NUMA nodes 2-3, without CPUs, is given only by memory-from." */
+/* Appends " Memory of NUMA nodes 2-3, without CPUs, is given only by memory-from." if there are such nodes. */
 static void explain_far_memory(const Planner *p, char **text) {
         const Inventory *inv = p->context->inventory;
         _cleanup_free_ char *list = NULL;
@@ -211,7 +212,7 @@ static Verdict check_sharing(const Planner *p, Request *r, Refusal *ret) {
         return does == 0 ? VERDICT_NONE : does < 0 ? planner_give_up(does, ret) : planner_refuse_regions(p, ret);
 }
 
-/* Refuses r, which is without devices and shared memory, if its policy allows one NUMA node, and it fits only on
+/* Refuses r, which is without devices and shared memory, if its policy allows only one NUMA node, and r fits only on
  * several. */
 static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
         _cleanup_free_ char *cpus = NULL, *memory = NULL;
@@ -234,7 +235,8 @@ static Verdict check_single(const Planner *p, const Request *r, Refusal *ret) {
                       memory ?: "none");
 }
 
-/* Refuses if the request does not fit even without devices, for lack of CPUs, of memory, or of a node with both. */
+/* Refuses if the request does not fit even without devices: for lack of CPUs, of memory, of shared memory, or of nodes
+ * with enough of each. */
 static Verdict check_room(const Planner *p, Refusal *ret) {
         Request r = *p->request;
         Planner roomy = *p;
@@ -262,8 +264,8 @@ static Verdict check_room(const Planner *p, Refusal *ret) {
                         : refuse_cpus(&roomy, &r, ret);
 }
 
-/* Lists some free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node and 5 more of
- * pool 'gpu'". */
+/* Lists up to REASONS_MAX free devices of each pool: "0000:01:00.0 is on node 0, 0000:81:00.0 is on an unknown node",
+ * and how many others there are: " and 5 more of pool 'gpu'". */
 static char *list_devices(const Planner *p) {
         const Inventory *inv = p->context->inventory;
         char *text = NULL;
@@ -348,9 +350,9 @@ static NumaPolicy weaker_policy(const Planner *p) {
                                                                                        : NUMA_POLICY_PREFERRED;
 }
 
-/* Blames the NUMA policy of the request, and its proximity if that is limited, if a weaker policy suffices or if no
- * pool has a policy. Else blames the policies of the pools if the request fits without these. Otherwise blames all of
- * them. */
+/* Blames the NUMA policy of the request, together with a limited proximity, in two cases: the request fits with the
+ * policy 'preferred', or no pool has a policy stricter than that. Else blames the policies of the pools if the request
+ * fits without these. Otherwise blames all of them. */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);
@@ -447,7 +449,7 @@ static Verdict check_places(const Planner *p, Refusal *ret) {
         return does > 0 ? refuse_proximity(p, ret) : check_numa(p, ret);
 }
 
-/* Appends the devices, nodes and CPUs that the request names, because these rule out other plans. */
+/* Appends the devices, nodes, CPUs and memory nodes that the request names, because these rule out other plans. */
 static void add_named(const Request *r, Refusal *ret) {
         _cleanup_free_ char *named = NULL, *cpus = NULL, *nodes = NULL;
         int k = 0;

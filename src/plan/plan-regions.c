@@ -41,7 +41,8 @@ static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uin
         return sum;
 }
 
-/* Returns whether the node that serves position `at` has room for the region beside the earlier regions. */
+/* Returns whether the node that serves position `at` has room for the region beside the guest's memory and the earlier
+ * regions. */
 static bool has_room(const Planner *p, const NodeChoice *choice, size_t at, size_t region) {
         const HostView *view = p->context;
         const Region *wanted = &p->request->regions[region];

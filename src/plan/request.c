@@ -426,8 +426,8 @@ static Verdict check_text(const char *key, const char *text, size_t max, Refusal
         return refuse_request(ret, NULL, "The %s must have 1 to %zu bytes of printable UTF-8 text.", key, max);
 }
 
-/* Refuses what is no UUID, and upper case. Placement and Kubernetes write UUIDs in lower case, and consumers are
- * compared as text. */
+/* Refuses a consumer that is not a UUID in lower case. Placement and Kubernetes write UUIDs in lower case, and
+ * consumers are compared as text. */
 static Verdict check_consumer(const char *consumer, Refusal *ret) {
         return !consumer || text_is_uuid(consumer)
                        ? VERDICT_NONE

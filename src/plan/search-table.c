@@ -6,7 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 
-/* The work of a tie, which the addresses of the devices decide, in comparisons of costs. */
+/* The work of deciding a tie by the addresses of the devices, in comparisons of costs. */
 #define TIE_WORK 8U
 
 /* The work of a merge besides its comparisons, in comparisons of costs. */
@@ -340,7 +340,8 @@ static int merge_pair(Merge *m, const Entry *e, const Entry *f) {
 
 /*
  * Merges one entry with all entries of `b`. A guard bit that is set in most + counts means that a count exceeds the
- * request; one that is clear in least + counts, that a count is below m->least. Returns the work, or a negative errno.
+ * request. A guard bit that is clear in least + counts means that a count is below m->least. Returns the work, or a
+ * negative errno.
  */
 static int64_t merge_row(Merge *m, const Entry *e, const Table *b) {
         uint64_t most = e->state.counts + m->space->bias, least = e->state.counts + COUNT_GUARDS - m->least;

@@ -122,10 +122,11 @@ void search_table_drop_first(Table *t);
 const Entry *search_table_best(const Space *s, const Table *t);
 
 /*
- * Empties sum, and combines each choice of table `a` with each choice of table `b`. For each pair of State.counts and
- * State.vfs enters the best combination. Leaves out combinations with more devices of a pool than the request wants,
- * with fewer devices of a pool than `least`, or with more devices off the nodes than `most`. Deducts the work from
- * *work. Returns 0, -ENOMEM, or -E2BIG when *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
+ * Empties sum, and combines each choice of table `a` with each choice of table `b`. Of all combinations with the same
+ * State.counts and State.vfs, enters the best one into sum. Leaves out combinations with more devices of a pool than
+ * the request wants, with fewer devices of a pool than `least` (as space_least() returns), or with more devices off the
+ * nodes than `most` (in the form of cost_off_node()). Deducts the work from *work. Returns 0, -ENOMEM, or -E2BIG when
+ * *work does not suffice or there are more than SEARCH_CHOICES_MAX choices.
  */
 int search_table_merge(const Space *s, SearchScratch *scratch, const Table *a, const Table *b, uint64_t least,
                        Cost most, uint64_t *work, Table *sum);

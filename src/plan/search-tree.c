@@ -118,8 +118,9 @@ static int vf_family_init(VfFamily *k, const HostView *view, const bool *is_free
 }
 
 /*
- * Returns the place of a device. VFs on a root bus have slots of their own, but are one family, so their place is that
- * of the PF. Distances to other cards do not change. GPUs and other accelerators keep their own place, because
+ * Returns the place of a device. locality_new() has given each VF the place of its PF, unless the address of the VF is
+ * below that of the PF. In this case a VF on a root bus gets the place of the PF here, because its family must be in
+ * one place. Distances to other cards do not change. VFs of GPUs and other accelerators keep their own place, because
  * distances between them count.
  */
 static const Place *find_home(const VfFamily *k, uint32_t device) {
@@ -178,7 +179,8 @@ static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t dev
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* Returns the Kin of a VF; a new one has no `first`. Returns NULL if another device of the VF's group is free, too. */
+/* Returns the Kin of a VF; a new Kin has no `first`. Returns NULL if another device of the VF's IOMMU group is free,
+ * too. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 

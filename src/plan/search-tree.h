@@ -5,7 +5,7 @@
 
 #include "search.h"
 
-/* The levels of the tree, from the leaves up. Their places are: */
+/* The levels of the tree, from the leaves up. The comment of a level says what one of its places has. */
 typedef enum Level {
         LEVEL_GROUP,   /* VFs of one PF in one IOMMU group; or interchangeable VFs, each the only free device of its
                           group; or one device */
@@ -22,12 +22,12 @@ typedef struct Leaf {
         bool is_wanted;         /* a pool of the request has the device */
         bool is_fabric;         /* the pool has Fabric=yes: search_narrow() sets is_wanted */
         uint8_t pool;           /* index of the pool */
-        Level group_level;   /* where devices of its group that would be held are counted; LEVEL_ALL: at each device */
-        uint32_t group_free; /* free devices in its IOMMU group */
-        unsigned load;       /* VFs of its PF that are allocated */
-        unsigned spare;      /* VFs of its PF that are free */
-        unsigned more;       /* of the first of several interchangeable VFs: how many of them have no leaf */
-        uint8_t node;        /* NUMA node, by search_node() */
+        Level group_level;      /* level at which Score.held of its IOMMU group is counted; LEVEL_ALL: at each device */
+        uint32_t group_free;    /* free devices in its IOMMU group */
+        unsigned load;          /* VFs of its PF that are allocated */
+        unsigned spare;         /* VFs of its PF that are free */
+        unsigned more;          /* of the first of several interchangeable VFs: how many of them have no leaf */
+        uint8_t node;           /* NUMA node, by search_node() */
         bool is_vf;
         bool is_required; /* the request names the device, so each choice has it */
 } Leaf;

@@ -107,9 +107,9 @@ static bool is_candidate(const Search *s, const Leaf *leaf) {
         return leaf->is_wanted && affinity != NODE_AFFINITY_REFUSED && affinity <= s->farthest[leaf->pool];
 }
 
-/* Adds the choice of the last entry of t plus the leaf's device, with the costs that do not depend on other devices. A
- * device that is no candidate, or would be one too many off the nodes, is not added: -ENOENT if it is required, else 0.
- * After a required device is added, the empty choice is removed. */
+/* Adds the choice of the last entry of t plus the leaf's device, with the costs that do not depend on other devices. 0
+ * or -ENOMEM. A device that is no candidate, or would be one too many off the nodes, is not added: -ENOENT if it is
+ * required, else 0. After a required device is added, the empty choice is removed. */
 static int solve_leaf(const Search *s, const Leaf *leaf, Table *t) {
         int absent = leaf->is_required ? -ENOENT : 0, r;
         NodeAffinity affinity = leaf_affinity(s, leaf);
@@ -178,9 +178,9 @@ static bool is_allowed(const Search *s, Distance level, const Entry *e) {
 }
 
 /*
- * Adds the cost of a switch, root port, host bridge or node: one step of distance for each pair, of a GPU with a NIC or
- * with another GPU, that is incomplete within this place; and for a switch and a node Score.left_over. Drops choices
- * whose pairs exceed a limit.
+ * Adds the cost of a switch, root port, host bridge or node. Each pair of a GPU with a NIC, or with another GPU, costs
+ * one step of distance if only one of the two is in this place. A switch and a node also cost Score.left_over. Drops
+ * choices whose pairs exceed a limit.
  */
 static void close_place(const Search *s, Distance level, const Leaf *leaves, size_t n, Table *t) {
         bool counts_left_over = level == DISTANCE_PIX || level == DISTANCE_NODE;
@@ -215,7 +215,7 @@ static bool is_like(const Search *s, const Leaf *a, const Leaf *b) {
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t);
 
 /* Merges part into *t: each choice of one with each choice of the other. Drops a sum if the candidates elsewhere cannot
- * complete it. -ENOENT: no sum is left. Gives back part, also on errors. */
+ * complete it. -ENOENT: no sum is left. Takes part from the caller, also on errors. `before`: as in solve_parts(). */
 static int absorb(Search *s, const unsigned *before, Table **t, Table *part) {
         unsigned elsewhere[REQUEST_POOLS_MAX];
         Table *sum;
@@ -247,8 +247,8 @@ static void pass_leaf(Search *s, const Leaf *leaf) {
         s->others[leaf->pool] -= 1 + leaf->more;
 }
 
-/* Returns how many leaves right before this one differ from it only in their addresses. before: the result for the leaf
- * before. after_single: that leaf was a part by itself. */
+/* Returns how many leaves right before this one differ from it only in their addresses. `before`: the result for the
+ * previous leaf. after_single: the previous leaf was a part by itself. */
 static size_t count_alike(const Search *s, const Leaf *leaf, size_t before, bool after_single) {
         return after_single && is_like(s, leaf, leaf - 1) ? before + 1 : 0;
 }
@@ -277,8 +277,8 @@ static int solve_parts(Search *s, Level level, const Leaf *leaves, size_t n, Tab
                                 return -ENOENT;
                         if (!is_candidate(s, leaf))
                                 continue;
-                        /* Skip this leaf: the solved leaves like it are as many as the request wants of the pool. Above
-                         * a switch, leaves next to each other are in different places. */
+                        /* Skip this leaf: the solved leaves like it are as many as the request wants of the pool. Parts
+                         * above LEVEL_SWITCH are not skipped: their leaves are on different switches. */
                         if (level <= LEVEL_SWITCH && alike >= s->space.pools[leaf->pool].wanted) {
                                 pass_leaf(s, leaf);
                                 continue;
@@ -313,8 +313,8 @@ static int solve_alike(Search *s, const Leaf *leaves, size_t n, Table *t) {
         return r;
 }
 
-/* Fills *t with the best choices among the leaves of one place, and closes it. *t holds the empty choice, and may be
- * replaced. -ENOENT: there is no choice. */
+/* Fills *t with the best choices among the leaves of one place, and adds the costs of the place. At the call *t holds
+ * the empty choice; another table may replace it. -ENOENT: there is no choice. */
 static int solve_place(Search *s, Level level, const Leaf *leaves, size_t n, Table **t) {
         bool alike = level == LEVEL_GROUP && n > 1 && leaves->group_free <= 1;
         int r = alike ? solve_alike(s, leaves, n, *t) : solve_parts(s, level, leaves, n, t);

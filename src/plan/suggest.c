@@ -224,8 +224,8 @@ static bool id_is_enough(const Inventory *inv, const Choice *c) {
         return !c->of_vfs || vf != 0;
 }
 
-/* Returns the number of VFs to suggest: the present number of any PF, because a change would remove its VFs; else
- * VFS_MAX, or less if a PF cannot have so many. */
+/* Returns the number of VFs to suggest: the present number of the first PF that has VFs, because a change would remove
+ * these; else VFS_MAX, or less if a PF cannot have so many. */
 static unsigned choose_vfs(const Inventory *inv, const Choice *c) {
         unsigned n = VFS_MAX;
 
@@ -254,8 +254,8 @@ static void add_cores(const Inventory *inv, const NumaNode *node, unsigned n, Cp
         }
 }
 
-/* Returns the CPUs for the host: n cores of each NUMA node that has more than 4 * n cores; one core of a smaller node,
- * unless it is the only one. */
+/* Returns the CPUs for the host: n cores of each NUMA node that has more than 4 * n cores; one core of each smaller
+ * node that has several. */
 static CpuSet first_cores(const Inventory *inv, unsigned n) {
         CpuSet cpus = { 0 };
 

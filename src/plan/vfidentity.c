@@ -51,8 +51,8 @@ static unsigned identity_of_vf(uint32_t class, const PciDevice *pf) {
         return identity_of_class(class) & ~second;
 }
 
-/* Removes from made what is not missing. If a GUID is missing and `have` has no link policy, adds the policy "auto": an
- * InfiniBand port stays down without a policy. */
+/* Removes from `made` the attributes that are not missing. If a GUID is missing and `have` has no link policy, adds the
+ * policy "auto": an InfiniBand port stays down without a policy. */
 static void complete(VfAttributes *made, unsigned missing, const VfAttributes *have) {
         vf_attributes_keep(made, missing);
         if (made->set & VF_GUID_BITS && !vf_attributes_have(have, VF_LINK))
@@ -178,7 +178,7 @@ static const Stable *stable_between(const VfIdentities *l, const Allocation *a, 
         return NULL;
 }
 
-/* Replaces attributes of v by those that over has. A VLAN replaces priority and protocol, too. */
+/* Replaces attributes of v by those of `over`. A VLAN in `over` also removes the former priority and protocol. */
 static void merge(VfAttributes *v, const VfAttributes *over) {
         if (vf_attributes_have(over, VF_VLAN))
                 vf_attributes_keep(v, ~(VF_ATTRIBUTE_BIT(VF_QOS) | VF_ATTRIBUTE_BIT(VF_PROTOCOL)));
@@ -219,7 +219,7 @@ static Verdict merge_device(AllocationDevice *d, const HostView *view, const Req
 }
 
 /* Refuses a MAC or GUID of `d` that an allocation in the ledger has, or that is the stable one of a VF outside `a`.
- * NULL for l or stable leaves out that check. */
+ * If `l` or `stable` is NULL, leaves out the check against it. */
 static Verdict check_identity(const Ledger *l, const VfIdentities *stable, const Allocation *a,
                               const AllocationDevice *d, Refusal *ret) {
         for (VfAttribute i = 0; i < _VF_ATTRIBUTE_MAX; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 
-/* Filters for files with more data than the daemon needs: they keep the facts that a scan reads, and replace data that
- * identifies the machine. */
+/* Filters for files with more data than the daemon needs: they keep the facts that a scan reads, except servers and
+ * routes of storage over the network, and replace data that identifies the machine. */
 
 #include <errno.h>
 
@@ -29,7 +29,8 @@ static void write_other_node(const Recorder *r, const char *node, FILE *f) {
 }
 
 /* Writes the kernel's name of the block device or NVMe controller behind a node: "/dev/dm-0" for "/dev/mapper/vg-root",
- * because links in /dev are not recorded. node: a path below /dev/, in which the kernel has escaped characters. */
+ * because links in /dev are not recorded. If sysfs has no such device, calls write_other_node(). node: a path below
+ * /dev/, in which the kernel has escaped characters ("\040"). 0 or -ENOMEM. */
 static int write_node(const Recorder *r, const char *node, FILE *f) {
         _cleanup_free_ char *real = NULL, *path = strdup(node);
         const char *found;
@@ -82,8 +83,8 @@ static int write_options(const Recorder *r, char *options, FILE *f) {
         return e;
 }
 
-/* Keeps the devices and the mount point of a line of mountinfo, and drops file systems without a device: "36 35 98:0
- * /root /mnt rw,noatime shared:1 - ext4 /dev/sda1 rw". */
+/* Keeps the devices and the mount point of a line of mountinfo: "36 35 98:0 /root /mnt rw,noatime shared:1 - ext4
+ * /dev/sda1 rw". Drops file systems without a device, also those of the network. */
 static int filter_mount(const Recorder *r, char *line, FILE *f) {
         char *words[5], *rest = line, *word, *type, *source;
         int e = 0;
@@ -205,7 +206,8 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps only the lines of udev's data that identify a member of a ZFS pool: its type and the name of the pool. */
+/* Keeps two lines of udev's data about a block device: the type, if it is that of a member of a ZFS pool, and the label
+ * of any file system, which for a member is the name of the pool. */
 static int filter_udev(const Recorder *r, char *line, FILE *f) {
         static const char label[] = "E:ID_FS_LABEL=";
 

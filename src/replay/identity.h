@@ -36,8 +36,8 @@ char *identities_scrub(const Identities *i, const char *text, bool with_host);
 char *identities_scrub_volume(const Identities *i, const char *name);
 
 /* Returns a copy of a path or of an interface name, in which UUIDs and interface names like "enx001b213a4f2c" are
- * replaced. All occurrences of a path in a recording are replaced by this function, so they still match each other.
- * NULL when out of memory; the caller frees. */
+ * replaced. Recorded paths and targets of links are made by this function, so they still match each other. Exceptions
+ * are paths with names that an admin chose (record_named()). NULL when out of memory; the caller frees. */
 char *identities_scrub_path(const Identities *i, const char *path);
 
 /* Writes a hash of the n bytes of s as 12 hex digits. Also does so if keep is set. */
@@ -51,6 +51,6 @@ void identities_replace_digits(const Identities *i, char *text);
 void identities_replace_bytes(const Identities *i, unsigned char *bytes, size_t size);
 
 /* Writes a kernel command line to f, with a hash for each value except values of keys that are known to be harmless.
- * Flags and keys stay; a hash replaces a word that is not a valid flag or key. If keep is set, writes all unchanged.
- * Modifies text. */
+ * Flags, keys and harmless values stay; identities_write() replaces identifiers in them. A hash replaces a word that is
+ * not a valid flag or key. If keep is set, writes all unchanged. Modifies text. */
 void cmdline_write(const Identities *i, char *text, FILE *f);

@@ -44,7 +44,8 @@ static int read_config(HostState *n, const char *root, bool of_daemon, const cha
         return 0;
 }
 
-/* Reads the devices, and adds the VFs that the daemon would create. */
+/* Reads the devices, marks those that the host needs, and adds the VFs that the daemon would create. 0 or a negative
+ * errno. */
 static int read_inventory(const HostState *n, const Sysfs *fs, Inventory **ret) {
         _cleanup_(cleanup_inventory_free) Inventory *inv = NULL;
         int r = scan_inventory(fs, &inv);

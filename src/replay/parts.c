@@ -196,8 +196,8 @@ static int record_block(Recorder *r, const Entry *entry) {
         return record_exists(r, "sys/bus/cxl", "devices") ? record_entry(r, entry) : 0;
 }
 
-/* Records a file of NVIDIA's driver if the GPU is on. To answer, the driver would wake a GPU that is off. entry->dir
- * ends with the address of the GPU. */
+/* Records a file of NVIDIA's driver, unless the power state of the GPU is known and is not D0: to answer, the driver
+ * would wake the GPU. entry->dir ends with the address of the GPU. */
 static int record_gpu(Recorder *r, const Entry *entry) {
         char path[128], buf[SYSFS_ATTRIBUTE_MAX];
 
@@ -232,8 +232,8 @@ static int record_aliases(Recorder *r, const Entry *entry) {
 
 /*
  * The recorded parts. A component of a pattern is a name, a pattern of fnmatch(), or a list of both in braces. "." is
- * the directory itself. A directory below sys/ is recorded by its path without links. Directories are recorded without
- * their contents, and links without their targets.
+ * the directory itself. An entry below sys/ is recorded by the path of its directory without links. Directories are
+ * recorded without their contents, and links without the files to which they point.
  */
 static const struct Part {
         const char *pattern;

@@ -16,9 +16,10 @@ typedef struct Root {
 #define _cleanup_root_ _cleanup_(root_done)
 
 /*
- * Opens a directory, or unpacks a .tree file. Refuses a node without sys/. After unpacking, all signals are blocked
- * until root_done() removes the files. On failure *ret_problem (caller frees) is a sentence, or NULL when out of
- * memory. Call root_done() after a failure too.
+ * Opens a directory, or unpacks a .tree file. Refuses a node without sys/, a node with neither sys/devices nor sys/bus,
+ * and a node whose sys/bus/pci/devices exists but cannot be opened. After unpacking, all signals are blocked until
+ * root_done() removes the files. On failure *ret_problem (caller frees) is a sentence, or NULL when out of memory. Call
+ * root_done() after a failure too.
  */
 int root_open(Root *root, const char *node, char **ret_problem);
 void root_done(Root *root);

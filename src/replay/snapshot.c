@@ -192,7 +192,8 @@ static char *recorded_path(const Recorder *r, const Configuration *c, const Drop
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789"
 #define DIGITS  "0123456789"
 
-/* Writes the replacement of an invalid value: no key accepts a '$', so the replacement is invalid, too. */
+/* Writes the replacement of an invalid value: none of private_keys accepts a '$', so the replacement is invalid, too.
+ */
 static void write_invalid(const Identities *i, const char *value, FILE *f) {
         (void) fputc('$', f);
         identities_write_hash(i, value, strlen(value), f);

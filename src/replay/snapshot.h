@@ -23,15 +23,15 @@ typedef struct Recorder {
 #define UNREADABLE_SHOWN 16U
 #define RECORD_FILE_MAX  (16U * 1024U * 1024U)
 
-/* Writes what is to be recorded of a line, with a newline, to out. May modify line. Returns 0; 1 to drop the rest of
- * the file; or -ENOMEM. */
+/* Writes what is to be recorded of a line, with a newline, to out; nothing if the line is dropped. May modify line.
+ * Returns 0; 1 to drop the rest of the file; or -ENOMEM. */
 typedef int (*RecordFilter)(const Recorder *r, char *line, FILE *out);
 
 /* A directory entry. */
 typedef struct Entry {
         int dir_fd;
         const char *dir, *name;
-        const char *path; /* dir and name as one path; dir if name is "." */
+        const char *path; /* dir and name as one path; dir if name is "."; with clean_paths, the path to record */
 } Entry;
 
 /* Returns the filter for a file with more data than the daemon needs. NULL: the file is recorded whole. */
@@ -41,10 +41,10 @@ bool record_exists(const Recorder *r, const char *directory, const char *name);
 
 /* The functions below return 0 or -ENOMEM. */
 
-/* Records a file, a link (not its target), or a directory (not its contents). */
+/* Records a file, a link (not the file to which it points), or a directory (not its contents). */
 int record_entry(Recorder *r, const Entry *entry);
 /* Records the content of the file fd, through filter_of(path), as the file `path`. Closes fd. fd: opened with
- * O_NONBLOCK, or the negative errno of opening the file. */
+ * O_NONBLOCK, or the negative errno of opening the file; -ENOENT, -ENOTDIR and -ENODEV count as a missing file. */
 int record_descriptor(Recorder *r, int fd, const char *path);
 int record_unreadable(Recorder *r, const char *path, int error);
 int record_bytes(Recorder *r, const char *path, const char *data, size_t size); /* as a file, without a filter */
