@@ -203,6 +203,17 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
         return take_inventory(m, TAKE_PTR(inv));
 }
 
+/* Makes the policy again after facts have changed. Returns 1 or a negative errno. */
+static int renew_policy(Manager *m) {
+        int r = host_state_remake_policy(&m->host);
+
+        if (r < 0)
+                return r;
+        manager_write_options(m, false);
+        note_all_devices(m);
+        return 1;
+}
+
 /* Reads a device again. Returns 1 when its driver, override, power management, reset methods or vGPUs have changed, or
  * when an InfiniBand PF has become able or unable to set GUIDs; 0 when none of these has changed, or the device is not
  * in the inventory; -ESTALE when the device must be scanned; or -ENOMEM. */
@@ -210,6 +221,7 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         const PciDevice *found = inventory_find(m->host.inventory, address);
         _cleanup_free_ char *driver = NULL, *override = NULL, *reset_methods = NULL, *vgpu_types = NULL,
                             *mdev_types = NULL, *mdevs = NULL;
+        bool differs = false, remake;
         PciDevice *dev, before;
         int r;
 
@@ -232,20 +244,22 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
         if (pci_device_has_slots(dev) && inventory_fill_slots(m->host.inventory, dev) < 0)
                 return -ENOMEM;
         manager_name_gpu(m, dev);
-        if (before.sets_guids != dev->sets_guids && pci_device_needs_guids(dev))
-                return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
-        if (streq_ptr(driver, dev->driver) && streq_ptr(override, dev->driver_override) &&
-            before.has_override == dev->has_override && before.runtime_pm == dev->runtime_pm &&
-            before.d3cold == dev->d3cold && streq_ptr(reset_methods, dev->reset_methods) &&
-            pci_device_same_vgpu(&before, dev))
-                return 0;
-        note_facts(m);
-        /* The types decide how many slots a pool offers. The last read had no types, for example because the GPU was
-         * busy. */
-        if (mdev_types && !*mdev_types)
-                return host_state_remake_policy(&m->host) < 0 ? -ENOMEM : 1;
-        policy_recheck(m->host.policy, dev);
-        return 1;
+        remake = before.sets_guids != dev->sets_guids && pci_device_needs_guids(dev);
+        if (!streq_ptr(driver, dev->driver) || !streq_ptr(override, dev->driver_override) ||
+            before.has_override != dev->has_override || before.runtime_pm != dev->runtime_pm ||
+            before.d3cold != dev->d3cold || !streq_ptr(reset_methods, dev->reset_methods) ||
+            !pci_device_same_vgpu(&before, dev)) {
+                note_facts(m);
+                differs = true;
+                /* The types decide how many slots a pool offers. The last read had no types, for example because the
+                 * GPU was busy. */
+                remake = remake || (mdev_types && !*mdev_types);
+        }
+        if (remake)
+                return renew_policy(m);
+        if (differs)
+                policy_recheck(m->host.policy, dev);
+        return differs;
 }
 
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked) {
@@ -376,17 +390,6 @@ int manager_refresh_nodes(Manager *m) {
         if (r == 0 && capacity_digest(m->host.inventory) != before)
                 note_facts(m);
         return r;
-}
-
-/* Makes the policy again after facts have changed. Returns 1 or a negative errno. */
-static int renew_policy(Manager *m) {
-        int r = host_state_remake_policy(&m->host);
-
-        if (r < 0)
-                return r;
-        manager_write_options(m, false);
-        note_all_devices(m);
-        return 1;
 }
 
 int manager_refresh_drivers(Manager *m) {

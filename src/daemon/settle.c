@@ -149,6 +149,8 @@ static void update_watches(Manager *m) {
                 manager_follow_fabric(m);
                 manager_follow_endpoints(m);
                 manager_probe_gpus_again(m);
+                /* A pool may have got a device that a guest has. */
+                n->guests_due = true;
         }
         n->reloaded = false;
         if (n->guests_due)

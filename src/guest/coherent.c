@@ -95,12 +95,13 @@ static int explain_memory(const Inventory *inv, const Allocation *a, char **text
 static int explain_driver(const LibvirtFeatures *f, const Allocation *a, char **text) {
         for (size_t i = 0; f->known && !f->driver_model && i < a->n_devices; i++) {
                 const AllocationDevice *dev = &a->devices[i];
+                const char *driver = allocation_driver(a, dev);
 
-                if (guest_pci_shows(dev) && dev->vfio_driver && dev->vgpu_type == 0 && !*dev->mdev)
+                if (guest_pci_shows(dev) && !streq(driver, "vfio-pci") && dev->vgpu_type == 0 && !*dev->mdev)
                         return string_append(text, "",
                                              "libvirt before 10.0 starts no guest with %s on %s. Use a later one, or "
                                              "VfioDriver=vfio-pci.\n",
-                                             PCI_ADDRESS_STR(dev->address), dev->vfio_driver);
+                                             PCI_ADDRESS_STR(dev->address), driver);
         }
         return 0;
 }
@@ -155,7 +156,7 @@ int guest_explain_lacks(const Inventory *inv, const Config *config, const Alloca
                         char **ret) {
         bool aarch64 = streq(inventory_architecture(inv), ARCHITECTURE_AARCH64);
         _cleanup_free_ char *text = NULL;
-        int r = explain_driver(&inv->libvirt, a, &text);
+        int r = config->hypervisor == HYPERVISOR_XEN ? 0 : explain_driver(&inv->libvirt, a, &text);
 
         *ret = NULL;
         if (r < 0)

@@ -181,9 +181,25 @@ static int record_pool(Recorder *r, const Entry *entry) {
                        : 0;
 }
 
-/* Records udev's data about a block device if ZFS is loaded: the data names the pool that the device is a member of. */
+static int look_for_member(char *line, void *userdata) {
+        bool *is_member = userdata;
+
+        *is_member = *is_member || streq(line, "E:ID_FS_TYPE=zfs_member");
+        return 0;
+}
+
+/* Records udev's data about a block device if ZFS is loaded: the data names the pool that the device is a member of.
+ * The data about any other device is recorded as an empty file, because its label is no name of a pool. */
 static int record_member(Recorder *r, const Entry *entry) {
-        return record_exists(r, "proc/spl/kstat", "zfs") ? record_entry(r, entry) : 0;
+        bool is_member = false;
+        int fd;
+
+        if (!record_exists(r, "proc/spl/kstat", "zfs"))
+                return 0;
+        fd = openat(entry->dir_fd, entry->name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0 || read_lines_fd(fd, look_for_member, &is_member) < 0 || is_member)
+                return record_entry(r, entry);
+        return record_bytes(r, entry->path, "", 0);
 }
 
 /* Records an entry of sys/block if the machine has no sys/class/block: a scan then reads sys/block instead. */

@@ -105,4 +105,16 @@ fault('reset');
 is((ctl('quarantine', '--clear', $gpu))[0], 0, 'who clears it');
 is(state_of($gpu), 'available', 'and it is free again');
 
+# ---- a reload that offers a device which a guest of somebody else has
+
+my $offered = "[Daemon]\nLibvirt=qemu:///system\n[Pool gpu]\nMatch=address=$gpu\n";
+configure($offered);
+$bus->forget_signals();
+runs($vf);
+isnt(state_of($vf), 'contested', 'a VF of no pool: that a guest has it is not told');
+spew("$ENV{NODE_TMP}/passthroughd.conf", "$offered\[Pool vf]\nMatch=pf=0000:14:00.0\n");
+is($bus->call('Reload')->{error}, undef, 'a pool gets it');
+is(state_of($vf), 'contested', 'then it is contested');
+like(device($bus, $vf)->{reason}, names('instance-1', $vf), '... by the guest');
+
 done_testing();

@@ -241,7 +241,9 @@ recorded_use('bcache', qr/\Q$gpu\E <- nvme9n1 <- bcache/, "$device/block/nvme9n1
         'sys/fs/bcache/8b4b1f0c-1111-4111-8111-000000000001/cache0' => \"../../../../$device/block/nvme9n1/bcache");
 recorded_use('bcachefs', names($gpu, 'nvme9n1'), 'sys/fs/bcachefs/8b4b1f0c-1111-4111-8111-000000000001/dev-0/block' => \"../../../../../$device/block/nvme9n1");
 recorded_use('a ZFS pool', qr/\Q$gpu\E <- nvme9n1 <- ZFS pool node042/, replaced => qr/ZFS pool \K\w+/, 'proc/spl/kstat/zfs/node042 a/' => '', 'proc/spl/kstat/zfs/arcstats' => "1\n",
-        'run/udev/data/b259:9' => "S:disk/by-id/SERIAL9\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=node042_a\n");
+        'run/udev/data/b259:9' => "S:disk/by-id/SERIAL9\nE:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=node042_a\n",
+        'run/udev/data/b259:10' => "E:ID_FS_LABEL=payroll\nE:ID_FS_TYPE=ext4\n");
+unlike($text, qr/payroll/, '... nor is the label of another filesystem');
 my $pool = '8b4b1f0c-1111-4111-8111-000000000001';
 recorded_use('a ZFS pool of the name of a UUID', qr/\Q$gpu\E <- nvme9n1 <- ZFS pool $pool/, replaced => qr/ZFS pool \K[-\w]+/, "proc/spl/kstat/zfs/$pool/" => '',
         'run/udev/data/b259:9' => "E:ID_FS_TYPE=zfs_member\nE:ID_FS_LABEL=$pool\n");

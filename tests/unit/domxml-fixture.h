@@ -54,6 +54,7 @@ static inline Case case_new(const char *name, size_t n_nodes, const int *nodes, 
         assert_non_null(c.inv);
         assert_non_null(c.config);
         assert_non_null(c.a);
+        assert_int_equal(string_copy(&c.a->vfio_driver, c.config->vfio_driver), 0);
         c.inv->nodes = calloc(n_nodes, sizeof(NumaNode));
         c.inv->cpus = calloc(n_nodes * 16, sizeof(Cpu));
         assert_non_null(c.inv->nodes);

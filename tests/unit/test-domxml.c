@@ -313,6 +313,22 @@ TEST(test_grace_lacks) {
         }
 }
 
+/* libvirt before 10.0 starts no guest with a device on a driver that VfioDriver= names, but one on vfio-pci. */
+TEST(test_named_driver) {
+        static const char *const drivers[] = { COHERENT_DRIVER, "vfio-pci" };
+
+        for (unsigned i = 0; i < ELEMENTSOF(drivers); i++) {
+                _cleanup_case_ Case c = grace_node("vm57", 9000000, 7002022, NULL);
+                _cleanup_free_ char *lacks = NULL;
+
+                for (size_t k = 0; k < c.a->n_devices; k++)
+                        assert_int_equal(string_copy(&c.a->devices[k].vfio_driver, NULL), 0);
+                assert_int_equal(string_copy(&c.a->vfio_driver, drivers[i]), 0);
+                assert_int_equal(domxml_explain_lacks(c.inv, c.config, c.a, &lacks), 0);
+                assert_int_equal(strstr(lacks, "starts no guest with 0008:06:00.0 on " COHERENT_DRIVER) != NULL, i == 0);
+        }
+}
+
 /* A coherent GPU on vfio-pci: its own driver is not loaded, unknown to the kernel, or excluded by the configuration. */
 TEST(test_lost_memory) {
         for (unsigned i = 0; i < 3; i++) {
