@@ -80,7 +80,7 @@ unsigned http_requests(const Http *h);
 /* Random times between tries. With fixed times, all agents that lost the connection when a server restarted would
  * reconnect at the same moment. */
 
-/* Returns a random time below max, which is not 0; 0 when no random number is available. */
+/* Returns a random time from 0 to max - 1. max must not be 0. Returns 0 when no random number is available. */
 uint64_t random_usec(uint64_t max);
 /* Returns the time to wait before the next try: *delay times a random number from 0.5 to 1.5. *delay doubles with each
  * call, from 1 s to 60 s. Set *delay to 0 before the first try. */

@@ -79,8 +79,8 @@ Verdict domxml_hostdev_anywhere(const Inventory *inv, const Config *config, cons
 /* Returns a copy of the <hostdev> with the attribute iommufd of its <driver> set to iommufd; "" removes it. The
  * <hostdev> of a mediated device, which has no <driver>, is not changed. The caller frees; NULL: out of memory. */
 char *domxml_hostdev_with_iommufd(const char *hostdev, const char *iommufd);
-/* Returns a copy of the <hostdev>, which has no address, with the place that guest_ports_choose() chose. The caller
- * frees; NULL: out of memory. */
+/* Returns a copy of hostdev with an <address>: the place that guest_ports_choose() chose. hostdev must have no address
+ * yet, and must end with </hostdev>. The caller frees. NULL: out of memory, or no </hostdev>. */
 char *domxml_place_hostdev(const char *hostdev, const GuestFunction *place);
 
 /* Formats what the guest of a document without a template lacks. Returns as guest_explain_lacks(), or -E2BIG: the guest

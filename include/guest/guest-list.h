@@ -45,9 +45,9 @@ typedef enum GuestRecord {
          */
         GUEST_RECORD_DOMAIN,
         GUEST_RECORD_ENDED, /* UUID: the domain has ended */
-        /* WORD..., features of libvirt: "maxphysaddr", "driver-model", "iommufd", "acpi-nodeset", "fwcfg"; kinds of
-         * confidential guests, such as "sev-snp", and with FIRMWARE_SUFFIX those with a firmware; the versions
-         * (LibvirtFeatures): "libvirt NUMBER", "qemu NUMBER" */
+        /* WORD..., each one of: a feature of libvirt ("maxphysaddr", "driver-model", "iommufd", "acpi-nodeset",
+         * "fwcfg"); a kind of confidential guest that libvirt can run, such as "sev-snp"; such a kind followed by
+         * FIRMWARE_SUFFIX, if there is a firmware for it; a version as in LibvirtFeatures: "libvirt N" or "qemu N" */
         GUEST_RECORD_FEATURES,
         GUEST_RECORD_COMPLETE, /* all were sent since GUEST_RECORD_LIST: domains without a record do not run */
         GUEST_RECORD_FAILED,   /* REASON: why libvirt cannot be asked. passthroughd-libvirt ends */

@@ -59,7 +59,7 @@ typedef enum PciAcsBit {
 const char *pci_acs_bit_to_string(PciAcsBit b);
 #define PCI_ACS_BIT(bit) (1U << (bit))
 
-/* Whether a GPU or NIC uses Address Translation Services. For a VF the setting of its PF counts
+/* Whether an accelerator or NIC uses Address Translation Services. For a VF the setting of its PF counts
  * (peer_ats_function()). */
 typedef enum PciAts {
         PCI_ATS_UNKNOWN, /* config space was not read, as for VFs */

@@ -83,10 +83,9 @@ typedef struct Refusal {
 void refusal_done(Refusal *r);
 #define _cleanup_refusal_ _cleanup_(refusal_done)
 
-/*
- * Fills *ret (NULL: the refusal is not wanted) and returns v, for "return refuse(...)". v is not VERDICT_NONE. remedy
- * may be NULL. When memory runs out, message is NULL and the verdict stands.
- */
+/* Replaces *ret, which must be initialised (ret NULL: the refusal is not wanted), and returns v, for "return
+ * refuse(...)". v is not VERDICT_NONE. device and remedy may be NULL. When memory runs out, message or remedy is NULL
+ * and the verdict stands. */
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...)
         _printf_(5, 6);
 #define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)

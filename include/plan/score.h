@@ -64,5 +64,6 @@ unsigned score_get(const Score *s, ScoreMember m);
 int score_compare(const Score *a, const Score *b);
 /* Returns the first member in which two scores differ; _SCORE_MEMBER_MAX: they are equal. */
 ScoreMember score_difference(const Score *a, const Score *b);
-/* Returns a sentence: why winner is better than loser. The caller frees. NULL: out of memory. */
+/* Returns a sentence about the loser, which it calls "It": why it was not chosen. With equal scores, it says that the
+ * loser is as good but has higher addresses or NUMA nodes. The caller frees. NULL: out of memory. */
 char *score_explain(const Score *winner, const Score *loser);

@@ -32,10 +32,11 @@ Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r,
 
 /*
  * Generates the MAC, node GUID and port GUIDs that the VFs of `a` lack, and the link policy "auto" for a VF with a
- * generated GUID. Records in AllocationDevice.generated which of these the PF need not support: none for a VF that has
- * no link without GUIDs. Call it after vf_identity_merge(), when `a` has its id and is not in the ledger yet. Class and
- * card of a VF decide which identities it can have. A VF whose PF has VirtualFunctions=external gets none.
- * VERDICT_ALLOCATED: the request asks for the stable identity of another VF of the node. VERDICT_LIMIT: out of memory.
+ * generated GUID. Records in AllocationDevice.generated the attributes that were generated, which the PF need not
+ * support; for a VF that has a link only with GUIDs records none, because its PF must support them. Call it after
+ * vf_identity_merge(), when `a` has its id and is not in the ledger yet. Class and card of a VF decide which identities
+ * it can have. A VF whose PF has VirtualFunctions=external gets none. VERDICT_ALLOCATED: the request asks for the
+ * stable identity of another VF of the node. VERDICT_LIMIT: out of memory.
  */
 Verdict vf_identity_assign(Allocation *a, const HostView *view, const VfIdentities *l, Refusal *ret);
 

@@ -9,8 +9,8 @@
 
 #include "util/cleanup.h"
 
-#define TREE_TEXT_MAX   (256U * 1024U * 1024U) /* bytes of a file */
-#define TREE_ITEMS_MAX  (1024U * 1024U)        /* items of a file */
+#define TREE_TEXT_MAX   (256U * 1024U * 1024U) /* bytes of a .tree file */
+#define TREE_ITEMS_MAX  (1024U * 1024U)        /* items of a .tree file */
 #define TREE_CONFIG_MAX 4096U                  /* bytes of PCI config space */
 #define TREE_PATH_MAX   2048U                  /* bytes of a path */
 #define TREE_DEPTH_MAX  64U                    /* components of a path */

@@ -13,7 +13,7 @@
 #define DIGIT_WIDTH 7 /* estimated width of a digit in a list of CPUs */
 #define LINE        17
 #define NOTES_WIDTH 320
-#define NOTE_WIDTH  604 /* width of a column of notes */
+#define NOTE_WIDTH  604 /* the least width of a column of notes, if there are several columns */
 
 static const Font cell_font = { 11, false, ALIGN_MIDDLE, "#1f2328" };
 static const Font head_font = { 10, true, ALIGN_MIDDLE, "#1f2328" };

@@ -54,8 +54,9 @@ typedef struct Job {
         bool iommufd;        /* a device is plugged into a guest that uses iommufd */
         int error;           /* error of the failed or lacking step, a negative errno; else 0 */
         const Step *lacking; /* the first step that the job went without, see step_may_lack(); NULL: none */
-        size_t current;      /* index of the step that began last; steps->n before the first step */
-        bool *begun;         /* for each step, whether it has begun */
+        size_t current; /* index of the step that was reported last, as begun or as read for; steps->n before the first
+                           report */
+        bool *begun;    /* for each step, whether it has begun */
         unsigned n_begun;
         Ongoing *ongoing; /* [n]: what the process of chain n does; [0]: the process for steps that run alone */
         JobStuck *stuck;

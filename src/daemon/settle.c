@@ -181,7 +181,7 @@ void manager_settle(Manager *m) {
         if (m->announced && m->notes.promises_unchecked)
                 settle_retry_resumes(m);
         settle_continue_start(m);
-        /* 3. Check the promises. */
+        /* 3. Check the promises, after step 2: allocations that are about to be resumed are left out. */
         settle_promises(m);
         /* 4. Tell the journal and the clients what has changed. */
         settle_tell(m);

@@ -35,7 +35,7 @@ typedef struct FabricAnswer {
         uint64_t idle;    /* bit i: the partition is not active, and no process has its GPUs open */
         uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
         uint64_t held;    /* bit i: an allocation had partition i of the table */
-        FabricReport report; /* about the partitions */
+        FabricReport report; /* Fabric Manager's answer: all its partitions, not only those of the question */
 } FabricAnswer;
 
 /* Returns true when the partition of the allocation must be active. It need not be while the allocation is a lease, or

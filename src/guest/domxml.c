@@ -231,8 +231,9 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-/* Prepares a whole document: also checks the rules for confidential guests. make_hostdev() does not, because a pool's
- * mode may have changed since the guest started. */
+/* Prepares a whole document. Beside prepare_devices(), checks the CPUs, the template's SMMU and, except for Xen, the
+ * rules for confidential guests. make_hostdev() calls only prepare_devices(): a pool's ConfidentialMode= may have
+ * changed since the guest started. */
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 

@@ -307,7 +307,8 @@ static int take_route4(const Critical *c, char *line) {
         if (parse_hex(words[1], UINT32_MAX, &destination) < 0 || parse_hex(words[3], UINT32_MAX, &flags) < 0 ||
             parse_unsigned(words[6], UINT32_MAX, &metric) < 0 || parse_hex(words[7], UINT32_MAX, &mask) < 0)
                 return 0;
-        /* proc/net/route has addresses in network byte order. */
+        /* The kernel prints an address, which is in network byte order, as an integer of the host: "0100007F" is
+         * 127.0.0.1 on x86. So the parsed number is in network byte order again. */
         route = (Route) { .destination = address_of_ipv4((uint32_t) destination),
                           .length = IPV4_LENGTH + (unsigned) __builtin_popcountll(mask),
                           .metric = metric,

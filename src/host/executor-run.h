@@ -14,7 +14,7 @@
 
 /* Where in the guest a STEP_PLUG puts its device. */
 typedef struct PlugPlace {
-        bool needless;       /* no domain runs, so nothing is plugged */
+        bool needless;       /* libvirt has no such domain, so nothing is plugged */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
         const char *iommufd; /* result of domain_facts_iommufd() for the domain; NULL also if no domain runs */
 } PlugPlace;

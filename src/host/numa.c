@@ -270,7 +270,7 @@ static int first_common(const CpuSet *a, const CpuSet *b) {
 
 /* CPUs whose thread siblings could not be read. */
 typedef struct UnreadableCpus {
-        int first, error; /* the lowest of them, and the error with its file */
+        int first, error; /* the lowest of them, and the negative errno of reading its siblings */
         size_t n;
 } UnreadableCpus;
 

@@ -26,7 +26,8 @@ uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
                        : NVIDIA_MINOR_UNKNOWN;
 }
 
-/* Finds the lines "Node: 2" and "Status: online" in the file numa_status. */
+/* Counts the memory as online with each status that begins with "online", and also while it goes offline and after that
+ * has failed. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online) {
         char path[128], text[SYSFS_ATTRIBUTE_MAX], status[32] = "";
         int node;

@@ -208,8 +208,9 @@ typedef struct Plugging {
         DeviceRole role;
 } Plugging;
 
-/* Finds the device in the ledger. Undoing an attach detaches a device that is still attaching. For an attach, no other
- * allocation may have the device. */
+/* Called for each allocation of the ledger: looks for the device in it. An attach needs a device in the phase
+ * "attaching", and no other entry may have the device. A detach accepts "detaching", and also "attaching", because the
+ * undo of an attach detaches. Returns 0, or a negative errno, which is logged. */
 static int find_plugged(const Allocation *a, void *userdata) {
         Plugging *p = userdata;
 

@@ -62,7 +62,7 @@ static int append_vfs(Scan *s, PciAddress pf) {
         return r;
 }
 
-/* Reads those devices at the addresses that exist. */
+/* Reads the devices at these addresses. Skips an address at which there is no device. */
 static int read_devices(Scan *s, const PciAddress *addresses, size_t n) {
         _cleanup_names_ char **names = calloc(n + 1, sizeof(*names));
         size_t n_names = 0;

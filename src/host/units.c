@@ -16,7 +16,8 @@
 #define UNIT       SERVICE ".Unit"
 /* How long systemd may take to kill a command after the time limit. */
 #define GRACE_USEC 1000000U
-/* The least time for systemd to queue a start on a busy host: the caller's limit may be less than a second. */
+/* systemd gets at least this long to queue a start, even if the caller's limit is shorter: a busy host may need more.
+ */
 #define ASK_USEC   2000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */

@@ -360,8 +360,8 @@ static int root_compare(const void *a, const void *b) {
         return (x->index > y->index) - (x->index < y->index);
 }
 
-/* Sets host[i] for each device i on a root bus to the lowest index of a device on a root bus below the same host
- * bridge; to i if the path of the device has no host bridge. */
+/* For each device i on a root bus: sets host[i] to the lowest index among the devices on a root bus below the same host
+ * bridge. Sets host[i] to i for all other devices, and if the path of i has no host bridge. Returns 0 or -ENOMEM. */
 static int find_hosts(const Inventory *inv, uint32_t *host) {
         _cleanup_free_ Root *roots = calloc(inv->n_devices + 1, sizeof(*roots));
         size_t n = 0;

@@ -71,10 +71,11 @@ static int send_request(Api *a, HttpRequest q, const char *token, HttpReply *ret
 }
 
 /*
- * Returns true when the reply comes from a server that is not Placement. Placement sends a document with each error and
- * with each reply to a GET. Its errors have the status 400, 403 or 406, or 404 and 409, which api_try() itself handles.
- * A proxy in front of Placement may itself refuse a token (401) or report an overload (408, 429, 5xx): such a reply is
- * no sign of another server.
+ * Returns true when the reply does not come from the API that was asked: Placement, or Keystone in authenticate().
+ * Placement sends a document with each error and with each reply to a GET. Its errors have the status 400, 403, 404,
+ * 406 or 409. api_try() does not ask about 404 and 409, and to authenticate() they mean a wrong URL. A proxy in front
+ * of the server may itself refuse a token (401) or report an overload (408, 429, 5xx): such a reply is no sign of
+ * another server.
  */
 static bool is_of_other_server(const char *method, const HttpReply *reply) {
         int status = reply->status;

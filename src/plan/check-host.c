@@ -125,7 +125,8 @@ void check_facts(const CheckFacts *facts, CheckReport *report) {
         check_faults(inv, report);
 }
 
-/* Check: the NUMA node of each GPU and NIC is known. */
+/* Check: the NUMA node of each accelerator (GPUs are accelerators) and NIC is known, and no device names a node that
+ * the machine does not list. */
 
 static void check_unlisted_nodes(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Refuses a request for devices, NUMA nodes or CPUs that are not free, and says why. */
+/* Refuses a request that names devices, NUMA nodes or CPUs that it cannot have, or that wants more devices of a pool
+ * than are free, and says why. */
 #include <errno.h>
 #include <stdio.h>
 
