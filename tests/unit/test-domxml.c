@@ -325,7 +325,8 @@ TEST(test_named_driver) {
                         assert_int_equal(string_copy(&c.a->devices[k].vfio_driver, NULL), 0);
                 assert_int_equal(string_copy(&c.a->vfio_driver, drivers[i]), 0);
                 assert_int_equal(domxml_explain_lacks(c.inv, c.config, c.a, &lacks), 0);
-                assert_int_equal(strstr(lacks, "starts no guest with 0008:06:00.0 on " COHERENT_DRIVER) != NULL, i == 0);
+                assert_int_equal(strstr(lacks, "starts no guest with 0008:06:00.0 on " COHERENT_DRIVER) != NULL,
+                                 i == 0);
         }
 }
 
