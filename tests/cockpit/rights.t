@@ -54,7 +54,7 @@ ok($polkit, 'polkit lets a user have one GPU');
 $browser = Browser->new(user => 'nobody');
 ok($browser->shows('[data-allocation=others]', 'ready'), 'the page is there');
 $browser->allocate('mine', gpu => 1);
-ok($browser->shows('[data-allocation=mine]', 'ready'), 'the user allocates it');
+ok($browser->shows('[data-allocation=mine]', 'ready'), 'the user allocates it') or diag($browser->text('.alerts'));
 is(allocation($bus, 'mine')->{owner}, scalar getpwnam('nobody'), 'for himself');
 $browser->allocate('more', gpu => 1);
 ok($browser->shows('.alert', 'Turn on administrative access'), 'a second one is refused');
