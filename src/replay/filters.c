@@ -206,12 +206,12 @@ static int filter_digits(const Recorder *r, char *line, FILE *f) {
         return 0;
 }
 
-/* Keeps two lines of udev's data about a block device: the type, if it is that of a member of a ZFS pool, and the label
- * of any file system, which for a member is the name of the pool. */
+/* Keeps two lines of udev's data about a member of a ZFS pool: its type, and its label, which is the name of the pool.
+ * record_member() records an empty file for any other block device. */
 static int filter_udev(const Recorder *r, char *line, FILE *f) {
         static const char label[] = "E:ID_FS_LABEL=";
 
-        if (streq(line, "E:ID_FS_TYPE=zfs_member"))
+        if (streq(line, UDEV_ZFS_MEMBER))
                 (void) fprintf(f, "%s\n", line);
         if (strncmp(line, label, strlen(label)) != 0)
                 return 0;

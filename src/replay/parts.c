@@ -184,7 +184,7 @@ static int record_pool(Recorder *r, const Entry *entry) {
 static int look_for_member(char *line, void *userdata) {
         bool *is_member = userdata;
 
-        *is_member = *is_member || streq(line, "E:ID_FS_TYPE=zfs_member");
+        *is_member = *is_member || streq(line, UDEV_ZFS_MEMBER);
         return 0;
 }
 

@@ -23,6 +23,9 @@ typedef struct Recorder {
 #define UNREADABLE_SHOWN 16U
 #define RECORD_FILE_MAX  (16U * 1024U * 1024U)
 
+/* The line of udev's data about a block device that is a member of a ZFS pool. */
+#define UDEV_ZFS_MEMBER "E:ID_FS_TYPE=zfs_member"
+
 /* Writes what is to be recorded of a line, with a newline, to out; nothing if the line is dropped. May modify line.
  * Returns 0; 1 to drop the rest of the file; or -ENOMEM. */
 typedef int (*RecordFilter)(const Recorder *r, char *line, FILE *out);
