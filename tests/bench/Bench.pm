@@ -120,6 +120,13 @@ END
         return "unix:path=$path";
 }
 
+# The letter by which the kernel names the state of a process, T for one that is stopped; 'gone' if there is none.
+sub process_state {
+        my ($pid) = @_;
+        open my $file, '<', "/proc/$pid/stat" or return 'gone';
+        return (<$file> // '') =~ /.*\) (\w) /s ? $1 : 'gone';
+}
+
 # A daemon on the machine in a directory: its process id, and the seconds from fork to ready.
 sub start_daemon {
         my ($bus, $root, $config, $state, @under) = @_;

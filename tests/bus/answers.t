@@ -39,7 +39,6 @@ sub wait_until {
         return 0;
 }
 
-sub is_stopped { my ($pid) = @_; open my $file, '<', "/proc/$pid/stat" or return 0; return (<$file> // '') =~ /.*\) T / }
 
 # Calls that take long, whose processes do not go on. Where one was answered before that, there are others.
 sub hang {
@@ -47,7 +46,7 @@ sub hang {
         my $all = $n < RUNNING_OF_ONE ? $n : RUNNING_OF_ONE;
         for (1 .. 100) {
                 my @calls = map { post($from, long()) } 1 .. $n;
-                wait_until(sub { my @children = children(); kill 'STOP', @children; @children == $all && !grep { !is_stopped($_) } @children }) or die 'no process';
+                wait_until(sub { my @children = children(); kill 'STOP', @children; @children == $all && !grep { Bench::process_state($_) ne 'T' } @children }) or die 'no process';
                 $from->ping;
                 return @calls if !grep { exists $from->{replies}{$_} } @calls;
                 kill 'CONT', children();

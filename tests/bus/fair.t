@@ -78,7 +78,6 @@ sub all_served {
 
 # Two calls are being computed, and stopped, so that none ends while the others are made. A process that has ended before it is stopped does not
 # count: two others are asked for.
-sub state_of { my ($pid) = @_; open my $file, '<', "/proc/$pid/stat" or return 'gone'; return (<$file> // '') =~ /.*\) (\w) /s ? $1 : 'gone' }
 my $first;
 sub two_are_stopped {
         end($first) if $first;
@@ -91,8 +90,8 @@ sub two_are_stopped {
         for (my $end = time + 2; time < $end && children() < RUNNING_OF_ONE; sleep 0.001) { }
         my @two = children();
         kill 'STOP', @two;
-        becomes_true(sub { !grep { state_of($_) !~ /^(?:T|Z|gone)$/ } @two });
-        return RUNNING_OF_ONE == grep { state_of($_) eq 'T' } @two;
+        becomes_true(sub { !grep { Bench::process_state($_) !~ /^(?:T|Z|gone)$/ } @two });
+        return RUNNING_OF_ONE == grep { Bench::process_state($_) eq 'T' } @two;
 }
 ok(becomes_true(\&two_are_stopped), 'one user has two processes at work');
 my ($attacker, $told) = begin('nobody', sub {
