@@ -37,7 +37,7 @@
 # make check-fresh      the commands of the README and the other targets that need
 #                       no second machine, in a fresh Debian with nothing but
 #                       make, on a clone of the last commit (root, network);
-#                       MACHINE=cluster, bookworm or sid: fewer
+#                       MACHINE=bookworm: fewer, in Debian 12
 # make fuzz SECONDS=60  the parsers with random input, SECONDS each; FUZZ=NAME for
 #                       one of tests/fuzz/fuzz-NAME.c (clang)
 # make bench            speed, as ratios to a floor and to lspci (root, about two
