@@ -37,7 +37,7 @@ for my $step ('two nodes start', 'Placement starts', 'Slurm starts', 'jobs run')
                 exec "$FindBin::Bin/../demo-cluster" or POSIX::_exit(127);
         }
         my %begun = ('two nodes start' => qr/^\[/m, 'Placement starts' => qr/Placement starts/, 'Slurm starts' => qr/Slurm starts/, 'jobs run' => qr{</domain>});
-        ok(wait_until(sub { (slurp_existing("$tmp.out") // '') =~ $begun{$step} }, 120), "$step") or diag(slurp("$tmp.out"));
+        ok(wait_until(sub { (slurp_existing("$tmp.out") // '') =~ $begun{$step} }, 600), "$step") or diag(slurp("$tmp.out"));
         kill 'INT', -$pid;
         waitpid $pid, 0;
         is($? & 127 ? 'signal ' . ($? & 127) : $? >> 8, 130, "$step: it ends");
