@@ -297,7 +297,7 @@ library('log');
 ask('reload');
 ok(wait_until(sub { tries() == 1 && (allocation($bus, 'vm')->{reason} // '') =~ names('partition 5') }), 'the activation fails');
 my $reason = allocation($bus, 'vm')->{reason};
-ok(wait_until(sub { tries() == 3 }, 90), '... and is tried again and again');
+ok(wait_until(sub { tries() == 3 }), '... and is tried again and again');
 my $between = join '', map { /^fmActivate/ ? 'A' : /^fmGetNvlinkFailedDevices$/ ? 's' : () } split /\n/, slurp("$dir/log");
 like($between, qr/^s*As+As{2,}A/, '... the second time after the next report, the third time later');
 is(allocation($bus, 'vm')->{reason}, $reason, '... and the reason stays');

@@ -93,7 +93,7 @@ fault('fail ' . (writes() + 1) . ' EIO');
 my $error = error_of(prepare => $three);
 isnt($error, '', 'a write to sysfs fails: so does the claim') or diag($error);
 fault('reset');
-ok(wait_until(sub { error_of(prepare => $three) eq '' }, 60), '... and a later try prepares it');
+ok(wait_until(sub { error_of(prepare => $three) eq '' }), '... and a later try prepares it');
 unprepared_ok($three, 'unprepared');
 
 # ---- kill -9 at each point
@@ -150,7 +150,7 @@ my $kept   = slurp($record);
 spew($record, '{');
 dra_stop('KILL');
 dra_start();
-ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }, 60), 'a record that cannot be read is named');
+ok(wait_until(sub { dra_log() =~ /Cannot read \Q$record\E: .* Remove it/ }), 'a record that cannot be read is named');
 spew($record, $kept);
 
 # ---- What is no word of the API server about a claim: the page of a proxy
@@ -243,7 +243,7 @@ kubelet('status');
 ok(wait_until(sub { n_puts() > $writes }), 'after a start of the kubelet, it is sent again');
 $writes = n_puts();
 my $lists = n_lists();
-ok(wait_until(sub { n_lists() > $lists }, 20), 'a further full comparison');
+ok(wait_until(sub { n_lists() > $lists }), 'a further full comparison');
 is(error_of(prepare => $five), '', '...');
 is(n_puts(), $writes, '... writes nothing');
 is(scalar(() = dra_log() =~ /leaves 'taints' out/g), 1, 'the journal says once what is left out');

@@ -151,7 +151,7 @@ my @endpoint = ((map { "gpu$_.example.org:9999" } 1, 2), '127.0.0.1:1'); # nothi
 
 sub reload     { my ($text) = @_; spew("$ENV{NODE_TMP}/passthroughd.conf", $text); $bus->call('Reload'); return }
 sub with_slots { my (@n) = @_; reload($pools . "[Service remote-gpu]\nKind=lupine\n" . join q{}, map { "Endpoint=$endpoint[$_] slots=$n[$_]\n" } 0 .. $#n); return }
-sub has        { my ($i, @counts) = @_; return wait_until(sub { my $p = placement_provider("n1_$endpoint[$i]"); return $p && "@{ $p->{resources}{$slots} // [] }" eq "@counts" }, 120) }
+sub has        { my ($i, @counts) = @_; return wait_until(sub { my $p = placement_provider("n1_$endpoint[$i]"); return $p && "@{ $p->{resources}{$slots} // [] }" eq "@counts" }) }
 
 configure($pools);
 $agent = agent_start();
