@@ -355,7 +355,7 @@ static void continue_release(Work *k) {
         int r;
 
         if (state_is(allocation, "releasing"))
-                k->number = k->manager->facts.asked + 1;
+                k->number = k->manager->facts.number + 1;
         else if (allocation && k->is_requested)
                 end_work(k, member_text(allocation, "reason") ?: "The devices could not be released.");
         else if (allocation)

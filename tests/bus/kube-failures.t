@@ -126,6 +126,30 @@ for my $delay (1, 10, 40) {
 $bus = Bus->new->listen;
 is(ledger(), '', 'nothing is left');
 
+# ---- A release that ends while the daemon computes an answer that still has it
+
+prepared_ok($four, 'prepared');
+my @others = daemon_children();
+fault('reset', 'hang 1');
+my $unprepare = fork // die "fork: $!";
+if (!$unprepare) { POSIX::_exit(error_of(unprepare => $four) ne '') }
+# That the allocation is being released is a change, after which passthrough-dra asks for the document.
+my ($job, @answers);
+ok(wait_until(sub { ($job) = grep { my $child = $_; !grep { $_ == $child } @others } daemon_children('passthroughd-jo') }), 'a release waits for the kernel');
+my %known = map { $_ => 1 } @others, $job;
+for (my $end = time + 60; !@answers && time < $end;) {
+        @answers = grep { !$known{$_} && kill 'STOP', $_ } split ' ', slurp(sprintf '/proc/%d/task/%1$d/children', pid());
+}
+is(scalar @answers, 1, '... and a process computes an answer');
+fault('release');
+ok($bus->signals_until(sub { $_->{member} eq 'JobRemoved' && $_->{body}[2] eq 'done' }), '... which comes when the release has ended');
+sleep 2; # passthrough-dra collects changes for half a second, and nothing shows when it has
+kill 'CONT', @answers;
+my $begin = time;
+waitpid $unprepare, 0;
+is($?, 0, 'the claim is unprepared');
+cmp_ok(time - $begin, '<', 30, '... before the time is up');
+
 # ---- A boot
 
 prepared_ok($four, 'prepared');
