@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define UUID_TAIL     28 /* where the address is in a UUID with dashes */
+#define UUID_TAIL     28 /* offset of the address in a UUID with dashes */
 #define UUID_INSTANCE 26
 
 bool pci_device_has_slots(const PciDevice *dev) {
