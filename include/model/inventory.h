@@ -4,7 +4,7 @@
 /*
  * The hardware of this node as facts, without policy and without allocations: PCI functions, IOMMU groups, NUMA nodes,
  * CPUs. host/scan.h fills the inventory. A few members are set later, by host/critical.h, host/nvidia.h and
- * daemon/facts.h. Arrays are sorted, so the same node always gives the same answer.
+ * daemon/facts.h. Devices, groups, NUMA nodes and CPUs are sorted, so the same node always gives the same answer.
  */
 
 #include "model/cpuset.h"

@@ -29,7 +29,7 @@ typedef enum Verdict {
         VERDICT_QUARANTINED,
         VERDICT_UNHEALTHY, /* the device has a finding from DEVICE_UNHEALTHY to DEVICE_LINKED */
         VERDICT_CONTESTED, /* another program uses or has changed what the allocation or request needs */
-        VERDICT_NO_VGPU,   /* the device can have no vGPU (of the type) now, or an allocated VF has lost its vGPU */
+        VERDICT_NO_VGPU, /* the device can have no vGPU (of the type) now, or the vGPU of an allocated device is gone */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
         VERDICT_BUSY, /* a job, a process or a guest uses the device or the allocation, or may use it; or the daemon is

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The .tree format: a recorded machine as text. A line is a file, a link, a directory, some bytes of a PCI config
- * space, or an error that reads of a file return. passthroughctl(1) describes the format. The parser calls a function
- * for each item. The limits below bound the cost of untrusted input. */
+ * space, or a file whose reads fail. passthroughctl(1) describes the format. The parser calls a function for each item.
+ * The limits below bound the cost of untrusted input. */
 
 #include <stddef.h>
 #include <stdio.h>

@@ -19,8 +19,7 @@ static unsigned long take_number(const char **at) {
         return n;
 }
 
-/* Parses one line of a list, "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME". Returns false if the line names no type.
- */
+/* Parses one line of a list, "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME". Returns false for another line. */
 static bool parse_type(const char *line, const char *end, VgpuType *ret) {
         const char *at = line + strspn(line, " ");
         unsigned long id = take_number(&at), available = 1;
