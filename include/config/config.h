@@ -249,7 +249,7 @@ int config_problem_format(const ConfigProblem *p, char **ret);
 typedef struct Config {
         char **files; /* names of the files read so far, in order; if none, all settings are the defaults */
         size_t n_files;
-        size_t size;           /* bytes of their text */
+        size_t size;           /* bytes of the text of these files */
         Hypervisor hypervisor; /* Hypervisor=, default kvm */
         char *vfio_driver;     /* VfioDriver=; "vfio-pci" for auto, the default; with Xen always PCIBACK_DRIVER */
         bool variants; /* VfioDriver=auto: a device for which a VFIO variant driver is loaded is bound to it; not with
@@ -306,11 +306,12 @@ DEFINE_CLEANUP(Config *, config_free)
 
 /* Adds the text of a file, size bytes without a NUL, to c. A value replaces the value of an earlier line, except in
  * keys of which each line adds to a list: Match=, KeepInterfaces=, Partition=, Module= and Endpoint=. An empty value
- * restores the default. Broken lines, among them lines with a NUL byte, become problems. If all files together would
- * have more than CONFIG_TEXT_MAX bytes, the file counts as unreadable (config_read_failed()). Returns 0 or -ENOMEM. */
+ * restores the default, except that an empty Libvirt= means no libvirt. Broken lines, among them lines with a NUL byte,
+ * become problems. If all files together would have more than CONFIG_TEXT_MAX bytes, the file counts as unreadable
+ * (config_read_failed()). Returns 0 or -ENOMEM. */
 int config_read_text(Config *c, const char *file, const char *text, size_t size);
-/* Records that an existing file cannot be read, in the problems, in unreadable and in block_reason. why: the cause;
- * remedy: a static sentence. Returns 0 or -ENOMEM. */
+/* Records that an existing file cannot be read: adds a problem, and sets unreadable and block_reason unless they are
+ * set. why: the cause; remedy: a static sentence. Returns 0 or -ENOMEM. */
 int config_read_failed(Config *c, const char *file, const char *why, const char *remedy);
 /* Checks the configuration as a whole, adds the problems, and drops settings that contradict others. With
  * Hypervisor=xen, also sets vfio_driver, variants and the default of Libvirt=. Call it after the last file. Returns 0
@@ -319,7 +320,8 @@ int config_finish(Config *c);
 /* Makes a Config from one file, as config_new(), config_read_text() and config_finish() do. Returns 0 or -ENOMEM. */
 int config_parse(const char *file, const char *text, size_t size, Config **ret);
 
-/* Adds a problem. line 0: the problem is one of the whole file. Returns 0 or -ENOMEM. */
+/* Adds a problem. line 0: the problem is one of the whole file. When the list is full, only counts the problem. Returns
+ * 0 or -ENOMEM. */
 int config_add_problem(Config *c, const char *file, unsigned line, const char *format, ...) _printf_(4, 5);
 
 const Pool *config_find_pool(const Config *c, const char *name);

@@ -21,5 +21,6 @@ int cmdline_isolated(const char *cmdline, CpuSet *ret);
 const char *cmdline_iommu_off(const char *cmdline);
 /* Returns whether the command line turns the IOMMU on or off. */
 IommuBoot cmdline_iommu(const char *cmdline);
-/* Returns true when the IOMMU passes on the addresses of host drivers unchanged: iommu=pt or iommu.passthrough=1. */
+/* Returns true when the IOMMU passes on the addresses of host drivers unchanged: iommu=pt, or iommu.passthrough=1 (or
+ * y, on, true). */
 bool cmdline_iommu_passthrough(const char *cmdline);

@@ -20,7 +20,7 @@ Confidential confidential_from_string(const char *s);
 static inline bool confidential_is_private(Confidential c) {
         return c == CONFIDENTIAL_SNP || c == CONFIDENTIAL_TDX;
 }
-/* Returns the type= of libvirt's <launchSecurity>; NULL: none. */
+/* Returns the type= of libvirt's <launchSecurity>; NULL for CONFIDENTIAL_NONE. */
 const char *confidential_libvirt_name(Confidential c);
 /* Returns the name that users know: "SEV-SNP". */
 const char *confidential_title(Confidential c);

@@ -14,10 +14,10 @@ typedef struct Pin {
 unsigned cores_threads(const Inventory *inv);
 
 /*
- * Splits `cpus` vCPUs, at least k, into k shares, the largest first. Uses as few cores as possible; two shares differ
- * by at most one core. If the vCPUs do not fill the cores, one of the largest shares leaves threads of one core unused.
- * If the vCPUs filled fewer cores than there are shares, they are spread over more cores, so that each share gets a
- * vCPU.
+ * Splits `cpus` vCPUs, at least k, into k shares, the largest first. A core has `threads` threads. Uses as few cores as
+ * possible; two shares differ by at most one core. If the vCPUs do not fill the cores, one of the largest shares leaves
+ * threads of one core unused. If the vCPUs filled fewer cores than there are shares, they are spread over more cores,
+ * so that each share gets a vCPU.
  */
 void cores_split(unsigned cpus, unsigned threads, size_t k, unsigned shares[]);
 

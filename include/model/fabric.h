@@ -46,7 +46,7 @@ const FabricPartition *fabric_table_find(const FabricTable *t, unsigned id);
 /* Returns true when the table has a partition with both the id and the modules of p. */
 bool fabric_table_has(const FabricTable *t, const FabricPartition *p);
 bool fabric_table_equal(const FabricTable *t, const FabricTable *other);
-/* Returns true when some partition of the table has both modules. */
+/* Returns true when some partition of the table has both modules. False if one of them is 0, which means unknown. */
 bool fabric_table_joins(const FabricTable *t, unsigned module, unsigned other);
 
 static inline uint64_t fabric_bit(unsigned module) {

@@ -2,9 +2,9 @@
 #pragma once
 
 /*
- * Health of devices that no host driver monitors: whether the device responds, its power state, and the fatal errors
- * counted for it. rasdaemon records all other errors. Reading health wakes the device and may block for ever, so the
- * results are kept beside the inventory. Pure; host/health.h reads the hardware.
+ * Health of devices that no host driver monitors: whether the device responds, its power state, and its count of fatal
+ * errors. rasdaemon records all other errors. Reading health wakes the device and may block for ever, so the results
+ * are kept beside the inventory. Pure; host/health.h reads the hardware.
  */
 
 #include "model/inventory.h"
@@ -27,11 +27,11 @@ typedef enum HealthTrigger {
 
 typedef struct Health {
         PciAddress address;
-        uint64_t instance; /* PciDevice.instance of the card; a replugged card has another */
-        HealthTrigger due, asked;
-        bool counted;          /* fatal is valid */
-        uint64_t fatal;        /* fatal errors, as of the last check */
-        uint64_t fatal_before; /* the baseline: that many fatal errors do not make the device unhealthy */
+        uint64_t instance;        /* PciDevice.instance of the card; a replugged card has another */
+        HealthTrigger due, asked; /* why the next check is due; why the latest check was started */
+        bool counted;             /* fatal is valid */
+        uint64_t fatal;           /* fatal errors, as of the last check */
+        uint64_t fatal_before;    /* the baseline: that many fatal errors do not make the device unhealthy */
 } Health;
 
 typedef struct HealthList {
@@ -50,7 +50,7 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
  * Evaluates a reading and stores it in h. Returns 1 when the device is unhealthy: *ret is a sentence with the cause,
  * which the caller frees. Returns 0 when it is healthy. Returns -ENODATA when the reading is inconclusive or memory
  * runs out; then h is unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not
- * grown.
+ * grown, or until a check finds a lower count or cannot read the count.
  */
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 

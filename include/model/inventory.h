@@ -4,7 +4,7 @@
 /*
  * The hardware of this node as facts, without policy and without allocations: PCI functions, IOMMU groups, NUMA nodes,
  * CPUs. host/scan.h fills the inventory. A few members are set later, by host/critical.h, host/nvidia.h and
- * daemon/facts.h. Arrays are sorted, so the same node always gives the same answer.
+ * daemon/facts.h. Devices, groups, NUMA nodes and CPUs are sorted, so the same node always gives the same answer.
  */
 
 #include "model/cpuset.h"
@@ -38,7 +38,8 @@ const char *pci_type_to_string(PciType t);
  * kernel's drivers/pci/pci.c). */
 typedef enum PciAcs {
         PCI_ACS_UNKNOWN,  /* config space was not read */
-        PCI_ACS_CLEAN,    /* isolates by definition: a VF, or an endpoint or upstream port that has its slot alone */
+        PCI_ACS_CLEAN,    /* isolates by definition: a VF, a slot for mediated devices, or an endpoint or upstream port
+                             that is the only function of its PCI slot */
         PCI_ACS_ISOLATED, /* of SV, RR, CR and UF, those that the port has are enabled */
         PCI_ACS_OPEN,     /* does not isolate: functions can reach each other without the IOMMU */
         _PCI_ACS_MAX,
@@ -85,7 +86,8 @@ typedef struct PciDevice {
                               begins with other devices: "LNXSYSTM:00/.../pci0000:80/...". "" or NULL: unknown */
         uint64_t instance; /* inode of its sysfs directory: another one when the card was replugged */
         int parent;        /* index of the bridge above, or -1 on a root bus */
-        int numa_node;   /* NUMA node id; -1: unknown, which is not node 0. If the machine has only one node, its id */
+        int numa_node;     /* NUMA node id; -1: unknown, which is not node 0. On a machine with one node: the id of that
+                              node */
         int own_node;    /* the value of the sysfs attribute numa_node; -1: none; -2: invalid. If it is -1 or no node of
                             the machine, the member numa_node is that of the PF or of a bridge above */
         int iommu_group; /* number of the group. The kernel reuses numbers, so it is valid only until the next scan. -1:
@@ -104,7 +106,7 @@ typedef struct PciDevice {
                                (host/mdev.h) */
         char *mdev_types; /* of a GPU that is no VF: the types of its mediated devices. If the GPU can have no VFs, they
                              are the vgpu_types of its slots (model/mdev-slots.h); NULL: it has none */
-        char *mdevs;      /* of such a GPU: a line "UUID TYPE" for each mediated device, ascending */
+        char *mdevs;      /* of a GPU that is no VF: a line "UUID TYPE" for each mediated device, ascending by UUID */
         char mdev[UUID_STRING_MAX]; /* of a VF or slot: UUID of the mediated device that is its vGPU; "": none */
         bool boot_vga;
         bool is_bridge; /* header type 1 or 2, class 0604 or 0607, or a secondary bus: VFIO refuses it */
@@ -285,7 +287,8 @@ int inventory_add_note(Inventory *inv, const char *format, ...) _printf_(2, 3);
 /*
  * Call it after all devices are added. Adds the slots of mediated devices, and sorts the devices and CPUs, so that
  * pointers to them become invalid. Derives parents, groups (from iommu_group of the devices), types, and the VFs of
- * each PF (from its links). Keeps group flags set by inventory_set_group_direct(). Idempotent. 0 or -ENOMEM.
+ * each PF (from its links, and from physfn of the VFs). Keeps group flags set by inventory_set_group_direct().
+ * Idempotent. 0 or -ENOMEM.
  */
 int inventory_finish(Inventory *inv);
 int inventory_set_group_direct(Inventory *inv, int number);
@@ -386,7 +389,7 @@ int inventory_explain_lost_memory(const Inventory *inv, const PciDevice *dev, co
  */
 int inventory_expect_vfs(Inventory *inv, PciAddress pf, unsigned n);
 /* Returns true when the kernel would give each VF of the PF a group of its own: only functions of the PF's slot are in
- * the PF's group. */
+ * the PF's group. False if the PF has no group. */
 bool inventory_isolates_vfs(const Inventory *inv, const PciDevice *pf);
 /* Returns sentences: what this program assumes about an expected VF. The caller frees; NULL when out of memory. */
 char *inventory_describe_expected(const Inventory *inv, const PciDevice *vf);

@@ -2,11 +2,12 @@
 #pragma once
 
 /*
- * Appends JSON text to a json-c printbuf. All JSON that this program writes is formatted here and is ASCII: other
- * characters become \uHHHH or a surrogate pair of these, and each byte that is not UTF-8 becomes U+FFFD. json-c itself
- * formats only numbers with a fraction, true, false and null. Long arrays of devices are written without a json_object
- * for each value, which is faster. Ledger files are written in this way too, because no member of theirs may be missing
- * for lack of memory. Most other JSON is built from json_objects, which is simpler. Pure.
+ * Appends JSON text to a json-c printbuf. The JSON of all programs of this package, except the output of
+ * 'passthroughctl nova-config', is formatted here and is ASCII: other characters become \uHHHH or a surrogate pair of
+ * these, and each byte that is not UTF-8 becomes U+FFFD. json-c itself formats only numbers with a fraction, true,
+ * false and null. Long arrays of devices are written without a json_object for each value, which is faster. Ledger
+ * files are written in this way too, because no member of theirs may be missing for lack of memory. Most other JSON is
+ * built from json_objects, which is simpler. Pure.
  */
 
 #include <json-c/json.h>

@@ -15,7 +15,7 @@ typedef struct LibvirtFeatures {
         bool acpi_nodeset;                /* <hostdev><acpi nodeset=> */
         bool fwcfg;                       /* <sysinfo type='fwcfg'> */
         bool security[_CONFIDENTIAL_MAX]; /* by type: <launchSecurity type=>. libvirt reports "sev-snp" on each host
-                                             with SEV, and 11.6 to 11.9 "tdx" on each host */
+                                             with SEV. libvirt 11.6 to 11.9 reports "tdx" on each host */
         bool firmware[_CONFIDENTIAL_MAX]; /* by type: QEMU has a firmware for such guests that needs no flash */
         unsigned libvirt, qemu;           /* major * 1000000 + minor * 1000 + micro; 0 unknown */
 } LibvirtFeatures;

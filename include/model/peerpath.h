@@ -28,8 +28,9 @@ const char *peer_access_to_string(PeerAccess a);
 typedef struct PeerPath {
         PeerAccess access;
         /*
-         * Inventory indices of the ports between each device and the common bridge, which is left out: first from
-         * the requester up, then from the other device up. Ports with PCI_ACS_CLEAN are left out too.
+         * Inventory indices of the ports between each device and the nearest bridge above both or, if there is none,
+         * the root bus: first from the requester up, then from the other device up. The bridge above both and ports
+         * with PCI_ACS_CLEAN are left out.
          */
         uint32_t ports[PEER_PORTS_MAX];
         size_t n_ports;

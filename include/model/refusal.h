@@ -17,7 +17,7 @@ typedef enum Verdict {
         VERDICT_HOST_CRITICAL,
         VERDICT_NO_IOMMU,
         VERDICT_NO_DRIVER_OVERRIDE,
-        VERDICT_NO_VFIO_DRIVER, /* the VFIO driver for the device, with Xen pciback, is not registered, because its
+        VERDICT_NO_VFIO_DRIVER, /* the VFIO driver for the device (with Xen: pciback) is not registered, because its
                                    module is not loaded */
         VERDICT_RESERVED_REGION,
         VERDICT_GROUP_NOT_VIABLE,
@@ -29,10 +29,11 @@ typedef enum Verdict {
         VERDICT_QUARANTINED,
         VERDICT_UNHEALTHY, /* the device has a finding from DEVICE_UNHEALTHY to DEVICE_LINKED */
         VERDICT_CONTESTED, /* another program uses or has changed what the allocation or request needs */
-        VERDICT_NO_VGPU,   /* the device can have no vGPU (of the type) now, or an allocated VF has lost its vGPU */
+        VERDICT_NO_VGPU, /* the device can have no vGPU (of the type) now, or the vGPU of an allocated device is gone */
         VERDICT_MISSING,
         VERDICT_HARDWARE_CHANGED,
-        VERDICT_BUSY, /* a job, a process or a guest uses the device, or may use it; or the daemon is stopping */
+        VERDICT_BUSY, /* a job, a process or a guest uses the device or the allocation, or may use it; or the daemon is
+                         stopping */
         /* About the request. */
         VERDICT_INVALID_REQUEST,
         VERDICT_NO_SUCH_POOL,
@@ -76,16 +77,16 @@ typedef struct Refusal {
         bool has_device;
         PciAddress device;
         char *message; /* a sentence with a full stop */
-        char *remedy;  /* a sentence: what the caller can do; NULL: nothing helps */
+        char *remedy;  /* a sentence: what the caller can do; NULL: no remedy is known */
         char *nearest; /* of a refused request: a sentence with the nearest request that would succeed; NULL: unknown */
 } Refusal;
 
 void refusal_done(Refusal *r);
 #define _cleanup_refusal_ _cleanup_(refusal_done)
 
-/* Replaces *ret, which must be initialised (ret NULL: the refusal is not wanted), and returns v, for "return
- * refuse(...)". v is not VERDICT_NONE. device and remedy may be NULL. When memory runs out, message or remedy is NULL
- * and the verdict stands. */
+/* Replaces *ret, which must be initialised, and returns v, for "return refuse(...)". ret is NULL if the caller does not
+ * want the refusal. v is not VERDICT_NONE. device and remedy may be NULL. When memory runs out, message or remedy is
+ * NULL and the verdict stands. */
 Verdict refuse(Refusal *ret, Verdict v, const PciAddress *device, const char *remedy, const char *format, ...)
         _printf_(5, 6);
 #define refuse_request(ret, remedy, ...) refuse((ret), VERDICT_INVALID_REQUEST, NULL, (remedy), __VA_ARGS__)

@@ -107,7 +107,7 @@ void vf_report_list_done(VfReportList *l);
 /* Returns the attributes that were reported about the VF; NULL: no report. */
 const VfAttributes *vf_report_find(const VfReportList *l, PciAddress vf);
 /*
- * Replaces the report about the VF; NULL attributes remove it. Returns 1 when it differs from the previous one, 0 when
- * it does not, or -ENOMEM.
+ * Replaces the report about the VF; NULL attributes remove it. Returns 1 when the report was added, changed or removed,
+ * 0 when it is the same, or -ENOMEM.
  */
 int vf_report_set(VfReportList *l, PciAddress vf, const VfAttributes *attributes);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Automatic cleanup of local variables. A destructor takes a pointer, which may be NULL, and returns a NULL pointer of
- * the same type; DEFINE_CLEANUP() makes a cleanup function from it. A local variable marked _cleanup_(x) is freed by x
- * when its scope ends, unless TAKE_PTR() has taken its value. */
+/* Automatic cleanup of local variables. A destructor of this project takes a pointer, which may be NULL. Most
+ * destructors return a NULL pointer of the same type. DEFINE_CLEANUP() makes a cleanup function from a destructor, also
+ * from one of a library. When the scope of a local variable marked _cleanup_(f) ends, the cleanup function f frees the
+ * value of the variable, unless TAKE_PTR() has taken it. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -31,7 +32,7 @@
                 _left##n op _right##n ? _left##n : _right##n;                                                          \
         })
 
-/* Moves ownership out of a variable: yields its value and leaves NULL (or -1) behind. */
+/* Move ownership out of a variable: yield its value, and set the variable to NULL (TAKE_PTR) or -1 (TAKE_FD). */
 #define TAKE_PTR(p)                                                                                                    \
         ({                                                                                                             \
                 __typeof__(p) _taken = (p);                                                                            \
@@ -45,7 +46,7 @@
                 _taken;                                                                                                \
         })
 
-/* Makes cleanup_NAME() for use in _cleanup_(): calls destructor(*p). */
+/* Defines cleanup_DESTRUCTOR() for use in _cleanup_(). It calls the destructor unless the variable is NULL. */
 #define DEFINE_CLEANUP(type, destructor)                                                                               \
         static inline void cleanup_##destructor(type *p) {                                                             \
                 if (*p)                                                                                                \

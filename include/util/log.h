@@ -2,12 +2,12 @@
 #pragma once
 
 /*
- * Logging: one line per event. When stderr is connected to the journal, messages go to the journal with fields;
- * otherwise they go to stderr. Levels: error: a request failed, or an admin has to act; warning: the program continues
- * after a failure; notice: hardware changed; info: an allocation was made or released; debug: every sysfs write.
- * util/sysfs.c logs these writes; the other files of util/ and the pure rooms do not log. No function here waits for a
- * slow reader: a message for which the journal or the pipe has no room is dropped, and a later message gives the number
- * of dropped messages.
+ * Logging: one line per event. By default messages go to the journal, with fields, when stderr is connected to the
+ * journal; otherwise they go to stderr. Levels: error: a request failed, or an admin has to act; warning: the program
+ * continues after a failure; notice: hardware changed; info: an allocation was made or released; debug: every sysfs
+ * write. util/sysfs.c logs these writes; the other files of util/ and the pure rooms do not log. No function here waits
+ * for a slow reader: a message for which the journal or the pipe has no room is dropped, and a later message gives the
+ * number of dropped messages.
  */
 
 #include <syslog.h>

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Journal message ids: first messages of the daemon, most of which an admin has to act on, then device events.
- * conf/passthroughd.catalog explains each id and its remedy. */
+/* Journal message ids: first those of the messages of the daemon, most of which an admin has to act on, then those of
+ * events. conf/passthroughd.catalog explains each id and its remedy. */
 
 #define MESSAGE_CONFIG_LINE    "51ca76fe291d44f1a53287d55bd24f0c" /* a line of the configuration is ignored */
 #define MESSAGE_NONE_OFFERED   "9bae8991a60c45489e8dec9f47e92d90" /* no device is offered until the cause is fixed */
 #define MESSAGE_CONFIG_REFUSED "39356a9ac35d4f3c869559f72a82c8c8" /* the configuration offers hardware twice */
 #define MESSAGE_READ_ONLY      "58145d06ef484228aaaffa47bd143f41" /* the ledger on disk cannot be trusted */
 #define MESSAGE_LEDGER_WRITE   "718deb087ccf47f7843229b0fdf7f591" /* the ledger cannot be written */
-#define MESSAGE_JOB_FAILED     "d2612987e2e449b7b24dffa42f3448bf" /* a job failed at the hardware */
+#define MESSAGE_JOB_FAILED     "d2612987e2e449b7b24dffa42f3448bf" /* a job could not change the hardware */
 #define MESSAGE_DEVICE_STUCK   "61f6305106fb4169af3732d09bdbf71e" /* a job's access to the device hangs in the kernel */
-#define MESSAGE_DEVIATION      "2dad4595569a4d5ea7f2f9edd0c7896c" /* an allocation differs from what was reserved */
+#define MESSAGE_DEVIATION      "2dad4595569a4d5ea7f2f9edd0c7896c" /* the hardware of an allocation has changed */
 #define MESSAGE_DEVICE_MISSING "69062f52b5bc415d93879bd8ca9a3d1f" /* an allocated device is missing from the node */
 #define MESSAGE_NOT_PREPARED   "9bfe38e651e04c45bff700d8a751d07a" /* VFs not created or set up, or a device not bound */
 #define MESSAGE_BUS_LOST       "709db4ffee474c84aa246497f7ad24ec" /* the system bus cannot be used */
@@ -23,7 +23,8 @@
 #define MESSAGE_ENDPOINT_DOWN  "6f51639932d94bb7afe215eef4cbc52d" /* an endpoint accepts no connection */
 #define MESSAGE_ENDPOINT_UP    "24b17ebff86b4245b6e3e2b9e05afd22" /* an endpoint accepts connections again */
 
-/* Device events, which 'passthroughctl history' shows. */
+/* Events of devices and allocations. 'passthroughctl history' shows these, MESSAGE_DEVICE_STUCK and
+ * MESSAGE_DEVICE_MISSING. */
 #define MESSAGE_DEVICE_RESERVED    "0a55567c68eb444096db03206ee3badb" /* the device is reserved for an allocation */
 #define MESSAGE_DEVICE_READY       "8e32e378a7f74d31889f40e559813cb0" /* the device is ready for a guest */
 #define MESSAGE_DEVICE_RELEASED    "898f1cac73aa4c709c3e15914295d7a9" /* the device is free again */
@@ -42,7 +43,7 @@
 #define MESSAGE_DEVICE_ACCEPTED    "a896bd2576094225ae15921f26c2fe76" /* an admin accepted another card in its place */
 #define MESSAGE_DEVICE_QUARANTINED "bbc9e86c38454a51b589d1d46e71e50d" /* the device is in quarantine */
 #define MESSAGE_DEVICE_CLEARED     "2823b521baa7460d8e4901108704339d" /* an admin cleared the device from quarantine */
-#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* DEVICE_UNHEALTHY to DEVICE_LINKED was found */
+#define MESSAGE_DEVICE_UNHEALTHY   "e40cff5cfb5f4facac51299c40e2d627" /* the device is faulty (model/device-status.h) */
 #define MESSAGE_DEVICE_HEALTHY     "cfde76e2366c491ca2f44b146f8aa163" /* the device is healthy again */
 #define MESSAGE_PROMISE_BROKEN     "9a69305e07014bc0a2eac7cbdc7a3ac2" /* no guest can use the allocation as reserved */
 #define MESSAGE_PROMISE_KEPT       "14bf3a3fdd214ff8a9b1296c8033f8c4" /* guests can use the allocation again */

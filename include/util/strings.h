@@ -26,9 +26,9 @@ char *format_unsigned(char *at, uint64_t value);
  * -EINVAL for other text, -ERANGE on overflow. */
 int parse_size(const char *s, uint64_t *ret);
 
-/* Formats a size for people, with one decimal when it is not whole: "20 GiB", "503.4 GiB". up: round up, for a size
- * that is wanted; otherwise rounds down. So a refusal for lack of memory never shows as much free memory as is wanted.
- * buf: SIZE_STRING_MAX bytes. Returns buf. */
+/* Formats a size for people, with one decimal when it is not whole: "20 GiB", "503.4 GiB". Rounds up if `up` is true,
+ * for a size that is wanted; otherwise rounds down. So a refusal for lack of memory never shows as much free memory as
+ * is wanted. buf: SIZE_STRING_MAX bytes. Returns buf. */
 #define SIZE_STRING_MAX 32
 const char *format_size(uint64_t bytes, bool up, char buf[static SIZE_STRING_MAX]);
 #define FORMAT_SIZE(bytes)        format_size((bytes), false, (char[SIZE_STRING_MAX]) { 0 })
@@ -100,8 +100,9 @@ int base64_decode(const char *text, char **ret);
 /* The character U+FFFD, which is shown in place of bytes that are not UTF-8. */
 #define UTF8_REPLACEMENT 0xfffdU
 
-/* Decodes the UTF-8 sequence at s, of at most n bytes, into its code point. Returns its length in bytes; 0 when it is
- * invalid (RFC 3629: shortest form, no surrogates) or cut off. A NUL is a valid sequence of one byte. */
+/* Decodes the UTF-8 sequence at s into its code point, and reads at most n bytes. Returns the length of the sequence in
+ * bytes; 0 when it is invalid (RFC 3629: shortest form, no surrogates) or cut off. A NUL is a valid sequence of one
+ * byte. */
 size_t utf8_decode(const char *s, size_t n, uint32_t *ret);
 /* Returns the size of the longest prefix of text that has at most max bytes, splits no UTF-8 character, and ends before
  * the first byte that is not UTF-8. */

@@ -22,7 +22,7 @@ int sysfs_reopen(const Sysfs *fs, Sysfs **ret);
 Sysfs *sysfs_free(Sysfs *fs);
 DEFINE_CLEANUP(Sysfs *, sysfs_free)
 
-/* Returns the path given to sysfs_new(), without a trailing slash; "" for "/". For libraries that need a path, such as
+/* Returns the path given to sysfs_new(), without trailing slashes; "" for "/". For libraries that need a path, such as
  * libpci. */
 const char *sysfs_root(const Sysfs *fs);
 
@@ -48,8 +48,8 @@ int sysfs_read_at(const Sysfs *fs, int dir_fd, const char *name, char *buf, size
 /* As sysfs_read_at(), for a path below the root. Follows links. */
 int sysfs_read(const Sysfs *fs, const char *path, char *buf, size_t size);
 
-/* Writes value with one write(2), as attributes require. Returns 0, or a negative errno, such as the kernel's for the
- * write. */
+/* Writes value with one write(2), as attributes require. Returns 0 or a negative errno, for example the kernel's error
+ * for the write. */
 int sysfs_write(const Sysfs *fs, const char *path, const char *value);
 
 /* Writes value unless the attribute has this value already, and reads the attribute again. Returns 1: changed; 0: had

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* The .tree format: a recorded machine as text, with one file, link or directory per line. passthroughctl(1) describes
- * the format. The parser calls a function for each item. The limits below bound the cost of untrusted input. */
+/* The .tree format: a recorded machine as text. A line is a file, a link, a directory, some bytes of a PCI config
+ * space, or a file whose reads fail. passthroughctl(1) describes the format. The parser calls a function for each item.
+ * The limits below bound the cost of untrusted input. */
 
 #include <stddef.h>
 #include <stdio.h>

@@ -30,8 +30,8 @@ typedef struct WireMessage {
 void wire_message_done(WireMessage *m);
 #define _cleanup_wire_ _cleanup_(wire_message_done)
 
-/* Connects to the stream socket of a service. usec: a later call on the connection that would wait longer than this
- * fails with -EAGAIN; 0: any call that would wait. Returns a descriptor or a negative errno. */
+/* Connects to the stream socket of a service. usec: the connect, and each later call on the connection, fails with
+ * -EAGAIN when it would wait longer than this; 0: when it would wait at all. Returns a descriptor or negative errno. */
 int wire_connect(const char *path, uint64_t usec);
 
 /* The functions below wait if the descriptor is blocking, until its timeout; otherwise they fail with -EAGAIN. They

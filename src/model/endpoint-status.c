@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* After so many failed connects in a row an endpoint that has accepted a connection before is down. */
+/* An endpoint that has accepted a connection before is down after this number of failed connects in a row. */
 #define FAILED_MAX 2U
 
 static const char *const endpoint_state_table[_ENDPOINT_STATE_MAX] = {

@@ -11,7 +11,7 @@ typedef struct Machine {
         const char *name;
         unsigned first;       /* id of the first partition */
         unsigned modules;     /* the highest module id; the lowest is 1 */
-        uint16_t several[19]; /* modules of each partition, the lowest bit is module 1; 0 ends the list */
+        uint16_t several[19]; /* modules of each partition, bit 0 is module 1; the list ends at 0 or with the array */
 } Machine;
 
 /* From "Default GPU Partitions" in the Fabric Manager User Guide. */

@@ -44,7 +44,7 @@ static const char *cause(const HealthReading *r) {
 }
 
 /* Returns the number of fatal errors above the baseline. Before that, sets the baseline to the count in three cases:
- * there is no count yet, the count went down, or a rescan finds no new errors. */
+ * the previous reading had no count, the count went down, or a rescan finds no new errors. */
 static uint64_t count_fatal(Health *h, uint64_t fatal, HealthTrigger why) {
         /* A lower count means that the kernel's counters were reset. */
         if (!h->counted || fatal < h->fatal || (why == HEALTH_DUE_RESCAN && fatal == h->fatal))

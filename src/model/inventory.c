@@ -10,7 +10,7 @@
 #include "util/strings.h"
 #include "util/stringtable.h"
 
-/* When the text of the faults of a device has so many bytes, no further fault is added. */
+/* No fault is added to a device when the text of its faults already has this number of bytes. */
 #define FAULT_MAX 1024U
 
 static const char *const pci_type_table[_PCI_TYPE_MAX] = {

@@ -59,7 +59,8 @@ static bool take_unit(Parser *p, uint32_t *ret) {
         return true;
 }
 
-/* Reads the digits of \uHHHH and, for a surrogate pair, the second \uHHHH. */
+/* Reads the digits of \uHHHH and, for a surrogate pair, the second \uHHHH. Returns false if digits are missing, and for
+ * \u0000. */
 static bool take_code(Parser *p, uint32_t *ret) {
         const char *second;
         uint32_t low;

@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define UUID_TAIL     28 /* where the address is in a UUID with dashes */
-#define UUID_INSTANCE 26
+#define UUID_TAIL     28 /* offset of the address in a UUID with dashes */
+#define UUID_INSTANCE 26 /* offset of the number of the slot */
 
 bool pci_device_has_slots(const PciDevice *dev) {
         return dev->mdev_types && dev->type != PCI_TYPE_VF && dev->total_vfs == 0;

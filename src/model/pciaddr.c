@@ -12,7 +12,7 @@ static int digit_value(char c) {
         return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Parses n lower-case hex digits and the separator after them. False: they are not there. */
+/* Parses n lower-case hex digits and the separator after them. Returns false if they are missing. */
 static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) {
         uint32_t value = 0;
 
@@ -31,7 +31,7 @@ static bool take_field(const char **s, size_t n, char separator, uint32_t *ret) 
         return true;
 }
 
-/* Parses what may follow a function: nothing, or ".N". False: anything else. */
+/* Parses the text after the function: nothing, or ".N". Returns false for any other text. */
 static bool take_instance(const char *s, uint8_t *ret) {
         uint64_t instance = 0;
 

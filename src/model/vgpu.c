@@ -9,7 +9,7 @@
 
 #include "util/strings.h"
 
-/* Parses a number and the spaces after it. 0: there is none. */
+/* Parses a number and the spaces after it. Returns 0 if there is no number. */
 static unsigned long take_number(const char **at) {
         char *end = NULL;
         unsigned long n = isdigit((unsigned char) **at) ? strtoul(*at, &end, 10) : 0;
@@ -19,7 +19,7 @@ static unsigned long take_number(const char **at) {
         return n;
 }
 
-/* Parses one line of a list, "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME". False: it names no type. */
+/* Parses one line of a list, "ID : NAME" or "ID AVAILABLE DIRECTORY : NAME". Returns false for another line. */
 static bool parse_type(const char *line, const char *end, VgpuType *ret) {
         const char *at = line + strspn(line, " ");
         unsigned long id = take_number(&at), available = 1;

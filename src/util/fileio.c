@@ -278,7 +278,7 @@ int list_dir_at(int dir_fd, const char *path, size_t max, char ***ret, size_t *r
                 (void) free_names(names, n);
                 return r;
         }
-        /* Sort the names, because the order of readdir() differs from boot to boot. */
+        /* Sort the names, because readdir() returns them in no defined order. */
         if (n > 0)
                 qsort(names, n, sizeof(*names), compare_names);
 

@@ -227,7 +227,7 @@ int array_reserve(void **array, size_t n, size_t element_size) {
             __builtin_mul_overflow(MAX(capacity, (size_t) 4), element_size, &bytes))
                 return -ENOMEM;
 
-        /* Copy the pointer with memcpy(), because the type of the caller's pointer is another one than void *. */
+        /* Copy the pointer with memcpy(), because the caller's pointer is not of type void *. */
         memcpy(&p, array, sizeof(p));
         p = realloc(p, bytes);
         if (!p)

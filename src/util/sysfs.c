@@ -11,8 +11,8 @@
 #include "util/log.h"
 #include "util/sysfs.h"
 
-/* openat2() with RESOLVE_IN_ROOT fails with EAGAIN for a path with ".." when any file on the machine is renamed at the
- * same time. The call is then repeated, at most this often. */
+/* openat2() with RESOLVE_IN_ROOT fails with EAGAIN for a path, or a link target on it, with ".." when any file on the
+ * machine is renamed at the same time. The call is then repeated, at most this often. */
 #define OPEN_TRIES 100
 
 #define NEVER_WAIT (O_NONBLOCK | O_NOCTTY)
@@ -154,8 +154,8 @@ int sysfs_open(const Sysfs *fs, const char *path, int flags) {
         return fd == -EACCES && take_over(fs, path) ? open_below(fs, path, flags) : fd;
 }
 
-/* Calls read(2) once; or until the end of file if buf is larger than an attribute. Returns the number of bytes or a
- * negative errno. */
+/* Calls read(2) once or, if buf is larger than an attribute, until the end of file or until buf is full. Returns the
+ * number of bytes or a negative errno. */
 static ssize_t read_buffer(int fd, char *buf, size_t size) {
         size_t used = 0;
 

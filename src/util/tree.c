@@ -134,7 +134,8 @@ static bool is_config(const char *name) {
         return strncmp(slash ? slash + 1 : name, "config@", strlen("config@")) == 0;
 }
 
-/* Splits the line into path and value, and sets the type of the item by the mark between them. */
+/* Splits the line into path and value, and sets the type of the item by the mark after the path: " -> ", "=", "/" or
+ * "!". */
 static int split(Parser *p, char *line, char **ret_value) {
         char *arrow = strstr(line, " -> "), *equals = strchr(line, '='), *bang = strrchr(line, '!');
         size_t n = strlen(line);
