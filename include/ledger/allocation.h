@@ -28,8 +28,8 @@ typedef enum AllocationState {
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
         ALLOCATION_RELEASING,
-        ALLOCATION_FAILED, /* the last job that prepared or released it failed; it keeps its devices until it is
-                              released */
+        ALLOCATION_FAILED, /* the last job that prepared or released it failed, or the disk may have a change that was
+                              refused; it keeps its devices until it is released */
         _ALLOCATION_STATE_MAX,
         _ALLOCATION_STATE_INVALID = -22,
 } AllocationState;
@@ -64,10 +64,11 @@ typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
         DevicePhase phase;
-        char *slot;         /* pool and index: "gpu0", "ib-vf1", "a100_0". A companion adds the number of its function:
-                               "gpu0-1". NULL: held */
-        char *pool;         /* NULL: a companion, or a held device that is in no pool */
-        char *prior_driver; /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
+        char *slot; /* pool and index: "gpu0", "ib-vf1"; with '_' between them if the pool's name ends in a digit:
+                       "a100_0". For a companion, the slot of its assigned device and the number of its own
+                       function: "gpu0-1". NULL: a held device */
+        char *pool; /* NULL: a companion, or a held device that is in no pool */
+        char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
         bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
@@ -160,7 +161,7 @@ typedef struct AllocationStatus {
 typedef struct Allocation {
         char *name;
         char id[37];         /* UUID of the allocation and of its domain */
-        uint32_t owner;      /* uid of the caller */
+        uint32_t owner;      /* uid of the owner: the caller, or the user whom the request names */
         uint32_t hold;       /* length of the lease in seconds; 0: no lease */
         char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot to which lease_end refers */
         uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
@@ -178,8 +179,8 @@ typedef struct Allocation {
         AllocationState state;   /* the state on disk, so never ALLOCATION_IN_USE. If ledger_find() returns the
                                     allocation, only ledger_set_state() may change it */
         AllocationStatus status; /* what is not on disk */
-        char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
-                         NULL */
+        char *reason; /* a sentence: why it failed, why a guest cannot use a ready allocation as reserved, or what an
+                         interrupted allocation waits for. Usually NULL */
         char *vfio_driver;         /* VFIO driver of its devices, copied: VfioDriver= may change later */
         AllocationDevice *devices; /* assigned devices, each before its companions; then held devices */
         size_t n_devices;

@@ -13,8 +13,9 @@
 typedef struct Rematch {
         Allocation *allocation;
         size_t index;         /* index in allocation->devices */
-        const PciDevice *now; /* the card of the device; NULL: not found, although another entry's card now has the
-                                 address of the device, or of its PF or a VF of it */
+        const PciDevice *now; /* the card of the device. NULL: the card was not found, and the card of another entry now
+                                 has the address of the device or of its PF, or is a VF whose PF has the address of the
+                                 device */
 } Rematch;
 
 /* Returns true when dev has the ids, the slot number and the function number of `d`; for a VF, the slot and function

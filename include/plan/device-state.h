@@ -36,14 +36,16 @@ bool device_can_be_reset(const Policy *policy, const PciDevice *dev, Refusal *re
 
 /*
  * Checks the vGPU of a VF or a slot. VERDICT_CONTESTED if it has a vGPU that no allocation made; not in pools of Nova.
- * VERDICT_NO_VGPU if its pool has VgpuType=, and the GPU can create no further vGPU or earlier devices of the GPU take
- * all that it can create. Otherwise VERDICT_NONE.
+ * VERDICT_NO_VGPU if its pool has VgpuType=, and either the GPU can create no further vGPU, or free devices of the GPU
+ * at lower addresses take all that it can create. Otherwise VERDICT_NONE.
  */
 Verdict device_check_vgpu(const HostView *view, const PciDevice *dev, Refusal *ret);
 
-/* Returns VERDICT_NOT_SUPPORTED if the GPU is known to be in another confidential mode than its pool says. */
+/* Returns VERDICT_NOT_SUPPORTED if the device is known to be in another confidential mode than its pool says, otherwise
+ * VERDICT_NONE. */
 Verdict device_check_mode(const HostView *view, const PciDevice *dev, Refusal *ret);
 
-/* Returns the state of the device. ret (or NULL): why the device is not available; or a warning about an available
- * device: it does not exist yet, each release will put it in quarantine, or guests get it without its memory. */
+/* Returns the state of the device. *ret (ret may be NULL): why the device is not available; or a warning about an
+ * available device: it does not exist yet, each release will put it in quarantine, or guests get it without its memory.
+ */
 DeviceState device_state(const HostView *view, const PciDevice *dev, Refusal *ret);

@@ -34,13 +34,14 @@ typedef enum StepKind {
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
         STEP_MAKE_REGION,          /* create the shared memory region on its node */
         STEP_REMOVE_REGION,        /* wipe and remove the shared memory region */
-        STEP_FIND_PORTS,   /* find a free port in the domain for the device of each STEP_PLUG; if libvirt has no such
-                              domain, the STEP_PLUG steps do nothing */
+        STEP_FIND_PORTS,   /* find a free port in the domain for the device of each STEP_PLUG; if the allocation has no
+                              CPUs, libvirt chooses the ports. If libvirt has no such domain, the STEP_PLUG steps do
+                              nothing */
         STEP_PLUG,         /* attach the device to the domain */
         STEP_UNPLUG,       /* detach the device from the domain; nothing to do if the domain does not have the device */
         STEP_VGPU,         /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
-        STEP_CHECK_UNUSED, /* check that no process has the device open; waits a few seconds at most for the last
-                              process to close it. With may_lack, check once and do not wait */
+        STEP_CHECK_UNUSED, /* check that no process has the device open; wait up to 5 s for the last process to
+                              close it. With may_lack, check once and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
         STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
@@ -58,8 +59,8 @@ typedef struct Step {
         PciAddress device; /* not set in steps for shared memory or a partition. In steps for a service: a device that
                               the service may use, or not set */
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: if the step fails for a reason that
-         * step_may_lack() accepts, the earlier steps are not undone. Such a step only asks about its device: while it
-         * hangs, it holds no lock of the device. */
+         * step_may_lack() accepts, the earlier steps are not undone. While such a step hangs, it holds no lock of a
+         * device: a STEP_CHECK_UNUSED only asks about its device, and a STEP_ACTIVATE has none. */
         bool may_lack;
         bool skipped;   /* the job found at its start that this step is not needed */
         unsigned chain; /* number of the chain, from 1 on (steps_set_chains()); 0: the step runs alone */
@@ -70,7 +71,7 @@ typedef struct Step {
                 } override;
                 struct { /* STEP_UNBIND, STEP_CHECK_IDLE */
                         const char *driver;
-                        const char *instead; /* a device on this driver (may be NULL) needs no unbind */
+                        const char *instead; /* a device that is on this driver already needs no unbind; NULL: none */
                         bool is_vf;
                         bool checks_idle;   /* driver is a host driver: first check that no process uses the device */
                         bool checks_closed; /* driver is a VFIO driver: first check that the device is not open */
@@ -124,7 +125,7 @@ typedef struct Step {
 
 typedef enum StepSubject {
         STEP_OF_DEVICE,
-        STEP_OF_ATTRIBUTES, /* on an attribute of a VF */
+        STEP_OF_ATTRIBUTES, /* the step sets attributes of a VF */
         STEP_OF_SERVICE,
         STEP_OF_REGION,
         STEP_OF_PARTITION,
@@ -173,7 +174,8 @@ static inline bool step_has_device(const Step *s) {
         return step_properties[s->kind].subject <= STEP_OF_ATTRIBUTES;
 }
 
-/* Returns the device that the step is about. It is quarantined when a step with STEP_FAILS_DEVICE fails. */
+/* Returns the device that a failure of the step is about: for a STEP_RESTORE the VF, otherwise Step.device. If the kind
+ * of the step has STEP_FAILS_DEVICE, this device is then quarantined. */
 static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->vf.address : s->device;
 }
@@ -277,18 +279,18 @@ int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after,
  * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
-/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and then
- * the steps check that no process has a device of part open. Does nothing if n is 0. The other arguments are those of
- * steps_plug(). Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_release() made for `part`: before all other steps, the domain releases the devices, and
+ * then the steps check that no process has a device of `part` open. Does nothing if n is 0. The other arguments are
+ * those of steps_plug(). Returns 0 or -ENOMEM. */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
 /* Extends steps, which steps_prepare() made: first stops the services in StopServices= of the pools whose devices are
  * unbound, then checks that the devices of these pools are idle, and at the end starts the services in reverse order.
  * Returns 0 or -ENOMEM. */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
-/* Completes the resets in steps, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool decide
- * how. A companion may be reset by any method or by none, because the reset of the assigned function also resets its
- * card. Returns 0 or -ENOMEM. */
+/* Completes the resets in `steps`, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool
+ * decide how. A companion may be reset by any method or by none, because the reset of the assigned function also resets
+ * its card. Returns 0 or -ENOMEM. */
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
 /* Extends steps, which steps_release() made: runs CleanerCommand= of each pool for the pool's devices, right after all
  * devices were checked. A device that cannot be cleaned is quarantined. Returns 0 or -ENOMEM. */

@@ -293,8 +293,8 @@ static int check_fabric(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* Checks ConfidentialMode=. It excludes Fabric=, because Fabric Manager then runs in the guest that has the NVSwitches;
- * and VgpuType=, because no vGPU has a confidential mode. */
+/* Checks ConfidentialMode=. Drops Fabric= beside it, because Fabric Manager then runs in the guest that has the
+ * NVSwitches. With VgpuType=, drops ConfidentialMode= itself too, because no vGPU has a confidential mode. */
 static int check_confidential(Config *c, Pool *pool) {
         bool vgpu = pool->vgpu_type;
 

@@ -114,7 +114,7 @@ static bool is_kept(const HostView *view, const PciDevice *dev) {
         return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
 }
 
-/* Returns how many VFs of the GPU with lower addresses than dev are free for a vGPU of the same pool. */
+/* Returns how many VFs or slots of the GPU at lower addresses than that of dev are free for a vGPU of the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -270,7 +270,7 @@ static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* Says that guests get this coherent GPU without its memory, if its VFIO driver is not the one for the memory. */
+/* Says that guests get this coherent GPU without its memory, if its VFIO driver is not COHERENT_DRIVER. */
 static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal *ret) {
         _cleanup_free_ char *text = NULL;
         const char *remedy;
