@@ -91,7 +91,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
  * the host. An exception is a PF in a bond with RoCE LAG, because the host would lose the bond's RDMA device: then a
  * Match= line of the pool must name the PF. The daemon creates no VFs on a PF that [Exclude] matches, on a PF whose VFs
  * [Exclude] would match, on a PF in a PCI domain that cannot be assigned, or while Config.block_reason is set. Existing
- * VFs are devices like any other: they are offered, even of an excluded PF, unless [Exclude] matches the VFs too (pf=).
+ * VFs are devices like any other: a pool can offer them, even on an excluded PF, unless [Exclude] matches the VFs too
+ * (pf=).
  */
 
 /* Returns the pool whose VirtualFunctions= asks for VFs on this PF, if the daemon may create them; otherwise NULL. */

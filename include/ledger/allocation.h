@@ -71,7 +71,7 @@ typedef struct AllocationDevice {
         char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
-        bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
+        bool prior_runtime_pm, prior_d3cold; /* PciDevice.runtime_pm and .d3cold before the allocation */
         bool prior_persistence; /* the GPU was in persistence mode of NVIDIA's driver before the allocation */
         char *vfio_driver;   /* the VFIO variant driver of this device; for a VF with a vGPU its host driver, which it
                                 keeps; NULL: as Allocation.vfio_driver */
@@ -245,9 +245,9 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 /* Returns whether any device of the allocation is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * The first function returns a copy of the allocation with all its devices. The second one returns a copy with only the
- * devices that are not settled, without CPUs, memory, shared memory and services. No ledger has the copy. It is ready,
- * has no domain and no reason, and its devices are settled. NULL: out of memory.
+ * allocation_with_all() returns a copy of the allocation with all its devices. allocation_changing_part() returns a
+ * copy with only the devices that are not settled, without CPUs, memory, shared memory and services. No ledger has the
+ * copy. The copy is ready, has no domain and no reason, and its devices are settled. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
@@ -269,7 +269,8 @@ Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, co
 uint64_t allocation_memory(const Allocation *a);
 /*
  * Returns true when dev, the device at the address of `d`, is the allocated card: it has the same ids (a VF: also the
- * same PF and VF index), and the same serial number or, if a serial number is unknown, the same path.
+ * same PF and, if both are known, the same VF index), and the same serial number or, if a serial number is unknown, the
+ * same path. False if `d` is lost.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 /* The name of the host device that a guest gets with device `d`, as in guest/domain-facts.h. */

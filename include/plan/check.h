@@ -57,7 +57,7 @@ typedef struct CheckReport {
         Finding *findings;
         size_t n;
         CheckResult result; /* the worst result of a finding; CHECK_UNKNOWN counts as CHECK_OK */
-        bool failed;        /* a check ran out of memory. Used by check_node() only */
+        bool failed;        /* a check ran out of memory, so check_node() returns -ENOMEM */
 } CheckReport;
 
 /* Runs all checks. The caller zeroes *ret before, and frees it with check_report_done(). 0 or -ENOMEM. */

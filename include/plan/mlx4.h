@@ -3,7 +3,7 @@
 
 /*
  * mlx4_core, the driver of ConnectX-2 and ConnectX-3, creates VFs only when it is loaded, as its module options say.
- * One set of options applies to all mlx4 cards. This module derives the options from the pools and the cards.
+ * One set of options applies to all mlx4 cards. This code derives the options from the pools and the cards.
  * host/modprobe.h writes them to a file; the admin reloads the driver. Pure.
  */
 

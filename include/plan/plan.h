@@ -49,7 +49,7 @@ typedef struct Plan {
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
-        PlanLimit *limits; /* as in the request, in its order */
+        PlanLimit *limits; /* one for each RequestLimit of the request, in the order of the request */
         size_t n_limits;
         bool has_runner_up; /* the next members are those of the second best plan: the best one on another set of as
                                many NUMA nodes, or with another NVLink partition */

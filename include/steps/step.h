@@ -44,7 +44,7 @@ typedef enum StepKind {
                               close it. With may_lack, check once and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
-        STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
+        STEP_CHECK_HEALTH, /* report the health of the device, and check that its config space answers */
         STEP_PERSISTENCE,  /* turn on persistence mode of the GPU, which is bound to NVIDIA's driver; a failure is only
                               logged */
         STEP_CHECK_GPU,    /* check the health of the GPU as NVIDIA's driver, to which it is bound, reports it */
@@ -230,8 +230,8 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
  * parallel. Two devices share a chain when the kernel serialises their steps, or when the order of their steps matters:
- * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots for mediated devices,
- * and the devices directly below one bridge, because Linux 6.12 holds the lock of the bridge during a reset
+ * the functions of a PCI slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots for mediated
+ * devices, and the devices directly below one bridge, because Linux 6.12 holds the lock of the bridge during a reset
  * (pci_reset_function()).
  *
  * Step.chain is 0 for a step that runs alone: it acts on no device or on several at once, acts on the domain of a
@@ -249,7 +249,7 @@ int steps_set_chains(StepList *l, const Inventory *inv);
  * StepList.question_sec; a STEP_CHECK_GPU has at least that time for each STEP_CHECK_GPU of the list.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* Returns the index after the last step of the part of the list that begins with the step at index first. A part has
+/* Returns the index after the last step of the part of the list that begins with the step at index `first`. A part has
  * either steps that run alone, one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
 /* Returns the number of seconds after which every step of the list is done or given up; 0: there is no limit. */
@@ -266,17 +266,18 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * Makes the steps that return all devices, from their state in inv, to their driver, override, power management and VF
  * attributes from before the allocation. A device that stays on a VFIO driver is kept out of D3.
  *
- * scrub: first reset and check the devices that a guest may have had. A device that fails is quarantined and keeps its
- * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
+ * `scrub`: reset and check the devices that a guest may have had, before they leave their VFIO driver. A device that
+ * fails is quarantined and keeps its driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all present
+ * devices are on the VFIO driver, they stay there.
  *
  * A device on any host driver counts as returned. Devices that are missing, or whose address another card has, are
  * skipped, also if they disappear while the steps run. vGPUs are removed first: while a process has one open, its
  * removal fails, which ends the release. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
-/* Extends steps, which steps_prepare() made: finds ports before all other steps, and after them plugs in the n
- * `devices`, which are devices of `a`. hostdevs: the text of the <hostdev> of each of these, without a guest address.
- * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made: finds ports before all other steps, and plugs in the n `devices`, which
+ * are devices of `a`, after all other steps. hostdevs: the text of the <hostdev> of each of these devices, without a
+ * guest address. uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
 /* Extends steps, which steps_release() made for `part`: before all other steps, the domain releases the devices, and
@@ -296,7 +297,7 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
  * devices were checked. A device that cannot be cleaned is quarantined. Returns 0 or -ENOMEM. */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
 /* Extends steps, which steps_release() made, for NVIDIA GPUs that return to NVIDIA's driver: turns on persistence mode
- * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
+ * again, which the driver forgets at the unbind. `check`: also asks the driver about the health of each GPU, and
  * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
 /* Extends steps, which steps_prepare() made. Call it after steps_around_services() and steps_make_regions(). The health
@@ -311,7 +312,7 @@ int steps_remove_regions(const Allocation *a, StepList *steps);
 /*
  * Do nothing if the configuration has no Manager=, or the allocation has no NVLink partition. steps_activate() adds a
  * step that activates the allocation's NVLink partition after all other steps, when the GPUs are bound.
- * steps_deactivate() adds a step that deactivates the partition before all other steps. again: a guest may have the
+ * steps_deactivate() adds a step that deactivates the partition before all other steps. `again`: a guest may have the
  * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
  * without the partition where step_may_lack() allows it. Return 0 or -ENOMEM.
  */
@@ -340,7 +341,7 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
 /* Returns a static text for a negative errno with which the step failed: the cause, as the rest of a sentence after a
  * colon, and for some errors a remedy. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
-/* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. found: the
+/* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. `found`: the
  * attributes that the VF had before; NULL for a step without attributes, or when they are unknown. The caller frees the
  * sentence; NULL when out of memory. */
 char *step_failure(const Step *s, int error, const VfAttributes *found);

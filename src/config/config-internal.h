@@ -32,7 +32,7 @@ typedef struct ConfigParser {
 } ConfigParser;
 
 /* Sets Config.block_reason, unless it is set already: all devices are withheld, because the current line could not be
- * read and may exclude some. what: the beginning of the sentence. Returns 0 or -ENOMEM. */
+ * read and may exclude some. `what`: the beginning of the sentence. Returns 0 or -ENOMEM. */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);
 

@@ -249,7 +249,7 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
 
                 if (v != VERDICT_NONE)
                         return v;
-                if (node) /* without the node, all its CPUs count as missing */
+                if (node) /* if the inventory lacks the node, all its CPUs count as missing */
                         ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }

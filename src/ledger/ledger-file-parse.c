@@ -72,7 +72,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r ?: JSON_READ_INTEGER(o, "subsystem_device", UINT16_MAX, &d->subsystem_device);
 }
 
-/* Reads attributes. *ret_there is false if the member is null or missing, as in files of older versions. */
+/* Reads attributes. *ret_there is false if the member is null or missing. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *problem = NULL;
         const char *text = NULL;

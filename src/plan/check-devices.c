@@ -208,7 +208,8 @@ static void check_nouveau(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Reports devices whose driver_override differs from their driver: the next probe would change the driver. */
+/* Reports devices whose driver_override differs from their driver: after an unbind, only the driver in driver_override
+ * could bind them. */
 static void check_overrides(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
         size_t n = 0;

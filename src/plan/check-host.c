@@ -43,8 +43,8 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report) {
                           "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
 }
 
-/* Check: the driver for guests is loaded, which is VfioDriver= or, for Xen, pciback. check_pools() names the devices of
- * pools that cannot be allocated without it. */
+/* Check: the driver for guests (VfioDriver= or, for Xen, pciback) is loaded. check_pools() names the devices of pools
+ * that cannot be allocated without the driver. */
 
 void check_vfio(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;

@@ -249,8 +249,8 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* Says why the host keeps the device. For a PF with a wrong number of VFs, which only new options of mlx4_core change,
- * says that instead or, if the host needs the PF, in addition. */
+/* Says why the host keeps the device. If the device is an mlx4 card with a wrong number of VFs, says instead that only
+ * new options of mlx4_core change this number; if the host needs the card, says both. */
 static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = policy_check(view->policy, dev, ret);
         _cleanup_refusal_ Refusal why = { 0 };

@@ -65,8 +65,8 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
 
 /* Steps for NVIDIA GPUs that have returned to the host. */
 
-/* Returns true when NVIDIA's driver has the device after the steps: a step binds the device to it; or no step binds the
- * device and the driver has it already, as after an interrupted release. */
+/* Returns true when NVIDIA's driver has the device after the steps: a step binds the device to this driver; or no step
+ * binds the device, and the driver has it already, as after an interrupted release. */
 static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
 
