@@ -12,7 +12,7 @@ typedef struct Policy {
         const Config *config;
         const Inventory *inventory;
         bool forced;       /* made by policy_new_forced(): the boot VGA and the console's device may be allocated too */
-        int16_t *pools;    /* index into config->pools of each device of the inventory; -1: no pool */
+        int16_t *pools;    /* for each device of the inventory, the index of its pool in config->pools; -1: no pool */
         uint8_t *verdicts; /* Verdict of each device of the inventory */
         char **problems;   /* "file:line: sentence"; for example, that a device matches two pools */
         size_t n_problems;

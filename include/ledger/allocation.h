@@ -106,7 +106,7 @@ typedef struct AllocationDevice {
 
 /* Layout of the guest's PCI buses: guest/guestpci.h. */
 typedef enum GuestTopology {
-        GUEST_TOPOLOGY_FLAT,   /* a PCI expander bridge for each cell, a root port for each card */
+        GUEST_TOPOLOGY_FLAT,   /* a PCI expander bridge for each cell with cards, a root port for each card */
         GUEST_TOPOLOGY_MIRROR, /* root complexes and switches as on the host */
         _GUEST_TOPOLOGY_MAX,
         _GUEST_TOPOLOGY_INVALID = -22,
@@ -144,8 +144,8 @@ typedef struct AllocationStatus {
         bool halted;         /* the last attach or detach has failed, and the daemon does not continue it by itself */
         bool is_shown;       /* clients were told of its D-Bus object */
         bool is_noted;       /* its D-Bus object may have changed since clients were last told */
-        bool resume_refused; /* a ready allocation lost bindings, a vGPU or its partition, and could not be prepared
-                                again yet: the daemon tries again when the cause has passed */
+        bool resume_refused; /* a ready allocation lost bindings, a vGPU, its partition or shared memory, and could not
+                                be prepared again yet: the daemon tries again when the cause has passed */
         bool partition_idle; /* at Fabric Manager's last report no process had the GPUs of the partition open, and
                                 partition_retry had passed: if the partition is lost, it may be activated */
         const char *partition_lost; /* why the partition of a ready allocation is not active: a static text that follows

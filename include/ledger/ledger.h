@@ -8,8 +8,7 @@
  * node in pages of one size exceed what the node has, less ReserveMemory= for ordinary pages; a shared region has one
  * owner and counts once; a claim never takes more slots of an endpoint than the endpoint has. The cost of a claim
  * without shared memory depends on the number of allocations only by binary searches and by moving elements of sorted
- * arrays. Pure:
- * host/store.h writes the ledger to disk.
+ * arrays. Pure: host/store.h writes the ledger to disk.
  */
 
 #include "config/config.h"

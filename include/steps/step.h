@@ -329,11 +329,11 @@ bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
- * Makes the steps that change the number of VFs of pf, from the number in inv to count: turn autoprobe off, unbind and
- * remove the existing VFs, create count VFs, and set those attributes that the PF offers. attributes: one for each new
- * VF, or NULL. If pf has count VFs already, only the attributes are set. The undo creates the old VFs again, with their
- * drivers and overrides and with the attributes that the PF reported. Their IOMMU group may differ, and so may a MAC or
- * GUID that the PF did not report. Returns 0 or -ENOMEM.
+ * Makes the steps that change the number of VFs of pf, from the number in inv to `count`: turn autoprobe off, unbind
+ * and remove the existing VFs, create the new VFs, and set those attributes that the PF offers. `attributes` has
+ * `count` elements, one for each VF, or is NULL. If pf has `count` VFs already, only the attributes are set. The undo
+ * creates the old VFs again, with their drivers and overrides and with the attributes that the PF reported. Their IOMMU
+ * group may differ, and so may a MAC or GUID that the PF did not report. Returns 0 or -ENOMEM.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);

@@ -122,7 +122,8 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Returns true when a broken header begins like that of a pool or a service, so that it cannot have meant [Exclude]. */
+/* Returns true when a broken header begins like the header of a pool or a service, so that it cannot have meant
+ * [Exclude]. */
 static bool is_named_header(const char *line) {
         return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
                (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));

@@ -179,7 +179,7 @@ void check_sriov(const CheckFacts *facts, CheckReport *report) {
         check_firmware(facts->policy->inventory, report);
 }
 
-/* Check: drivers and settings that would take devices before passthroughd, or after it. */
+/* Check: other programs, drivers and settings that claim devices. */
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
         static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
