@@ -12,11 +12,12 @@ typedef struct Policy {
         const Config *config;
         const Inventory *inventory;
         bool forced;       /* made by policy_new_forced(): the boot VGA and the console's device may be allocated too */
-        int16_t *pools;    /* index into config->pools of each device of the inventory; -1: no pool */
+        int16_t *pools;    /* for each device of the inventory, the index of its pool in config->pools; -1: no pool */
         uint8_t *verdicts; /* Verdict of each device of the inventory */
         char **problems;   /* "file:line: sentence"; for example, that a device matches two pools */
         size_t n_problems;
-        size_t n_unlisted; /* number of problems that are not in the list; the last problem in it gives this number */
+        size_t n_unlisted; /* 0 or 1: all problems are in the list. Otherwise the number of problems that are not in it,
+                              which the last entry of the list gives */
         /* VERDICT_INVALID_REQUEST when a pool offers a PF, and this or another pool offers a VF of the PF or has
          * VirtualFunctions= for the PF; the message names both pools. Otherwise VERDICT_NONE. The daemon refuses a new
          * configuration with a conflict. When the conflict appears later, requests for the PF are refused because the
@@ -66,18 +67,21 @@ const char *policy_driver_module(const char *driver);
 Verdict policy_refuse_driver(const PciAddress *device, const char *driver, Refusal *ret);
 
 /*
- * How an allocation of a device treats another member of the device's IOMMU group. Another function of the same card is
- * passed to the guest too when it is in a pool, when its driver is harmless (pci_device_driver_is_harmless()), or when
- * it is an auxiliary function of a GPU (audio, USB-C). Otherwise it blocks the group, because the host may be using it:
- * it may be the second port of a NIC, for example. With a blocking member, policy_check() returns
- * VERDICT_GROUP_NOT_VIABLE.
+ * How an allocation of the device `dev` treats another member of its IOMMU group. A member that the host needs, or that
+ * is the host's display, blocks the group. A member of a kind that GROUP_ROLE_LEAVE lists is left alone if its driver
+ * is harmless (pci_device_driver_is_harmless()), and otherwise blocks the group. Of the other members, a function of
+ * the same card is passed to the guest too when it is in a pool, when its driver is harmless, or when it is an
+ * auxiliary function (audio, USB-C) of the GPU `dev`. A device of another card is held when it is in a pool, when its
+ * driver is harmless, or when it is an auxiliary function of a GPU that a pool offers. Any member that is left blocks
+ * the group, because the host may be using it: it may be the second port of a NIC, for example. With a blocking member,
+ * policy_check() returns VERDICT_GROUP_NOT_VIABLE.
  */
 typedef enum GroupRole {
-        GROUP_ROLE_LEAVE, /* not touched, its driver is harmless: a bridge, a part of the platform, an excluded device,
-                             a PF with VFs, or a device that cannot be held */
+        GROUP_ROLE_LEAVE,     /* not touched, and its driver is harmless: a bridge, a part of the platform, an excluded
+                                 device, a PF with VFs, or another device that cannot be held */
         GROUP_ROLE_COMPANION, /* passed to the guest as another function of the same card */
         GROUP_ROLE_HOLD,      /* bound to the VFIO driver, not passed to the guest */
-        GROUP_ROLE_BLOCK,     /* keeps its host driver, so no device of the group can be allocated */
+        GROUP_ROLE_BLOCK,     /* stays with the host, so `dev` cannot be allocated */
 } GroupRole;
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member);
 
@@ -87,15 +91,17 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
  * the host. An exception is a PF in a bond with RoCE LAG, because the host would lose the bond's RDMA device: then a
  * Match= line of the pool must name the PF. The daemon creates no VFs on a PF that [Exclude] matches, on a PF whose VFs
  * [Exclude] would match, on a PF in a PCI domain that cannot be assigned, or while Config.block_reason is set. Existing
- * VFs are devices like any other: they are offered, even of an excluded PF, unless [Exclude] matches the VFs too (pf=).
+ * VFs are devices like any other: a pool can offer them, even on an excluded PF, unless [Exclude] matches the VFs too
+ * (pf=).
  */
 
 /* Returns the pool whose VirtualFunctions= asks for VFs on this PF, if the daemon may create them; otherwise NULL. */
 const Pool *policy_vf_pool(const Policy *p, const PciDevice *pf);
-/* Returns the pool whose VirtualFunctions= asks for VFs on this PF, even if the PF is excluded; NULL: none. */
+/* Returns the pool whose VirtualFunctions= asks for VFs on this PF, even if the PF is excluded. NULL: no pool does, or
+ * another program creates the VFs (policy_external_pool()). */
 const Pool *policy_asking_pool(const Policy *p, const PciDevice *pf);
 /* Returns VERDICT_NONE when the daemon may create VFs on the PF, otherwise the reason, also in *ret (ret may be NULL).
- * pool: the result of policy_asking_pool(). */
+ * pool: the result of policy_asking_pool(), which must not be NULL. */
 Verdict policy_check_vfs(const Policy *p, const PciDevice *pf, const Pool *pool, Refusal *ret);
 /* Returns true when a Match= line of the pool has pf= with the whole address of the PF. */
 bool policy_names_pf(const Pool *pool, const PciDevice *pf);

@@ -17,9 +17,9 @@ typedef struct WithdrawnList {
         size_t n;
 } WithdrawnList;
 
-/* Updates the list; call it when a configuration is loaded. before, now: the policies that the old and the new
- * configuration make of the same inventory. A device stays in the list until an update in which a pool offers it, the
- * inventory lacks it, or the new configuration has files and no problems. Returns 0, or -ENOMEM, which leaves the list
- * unchanged. */
+/* Updates the list; call it when a configuration is loaded. `before` and `now` are the policies that the old and the
+ * new configuration make of the same inventory. A device stays in the list until an update in which a pool offers it,
+ * the inventory lacks it, or the new configuration has files and no problems. Returns 0, or -ENOMEM, which leaves the
+ * list unchanged. */
 int withdrawn_update(WithdrawnList *l, const Policy *before, const Policy *now);
 void withdrawn_done(WithdrawnList *l);

@@ -28,8 +28,8 @@ typedef enum AllocationState {
         ALLOCATION_READY,
         ALLOCATION_IN_USE, /* a running domain uses it */
         ALLOCATION_RELEASING,
-        ALLOCATION_FAILED, /* the last job that prepared or released it failed; it keeps its devices until it is
-                              released */
+        ALLOCATION_FAILED, /* the last job that prepared or released it failed, or the disk may have a change that was
+                              refused; it keeps its devices until it is released */
         _ALLOCATION_STATE_MAX,
         _ALLOCATION_STATE_INVALID = -22,
 } AllocationState;
@@ -64,13 +64,14 @@ typedef struct AllocationDevice {
         PciAddress address;
         DeviceRole role;
         DevicePhase phase;
-        char *slot;         /* pool and index: "gpu0", "ib-vf1", "a100_0". A companion adds the number of its function:
-                               "gpu0-1". NULL: held */
-        char *pool;         /* NULL: a companion, or a held device that is in no pool */
-        char *prior_driver; /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
+        char *slot; /* pool and index: "gpu0", "ib-vf1"; with '_' between them if the pool's name ends in a digit:
+                       "a100_0". For a companion, the slot of its assigned device and the number of its own
+                       function: "gpu0-1". NULL: a held device */
+        char *pool; /* NULL: a companion, or a held device that is in no pool */
+        char *prior_driver;   /* driver before the allocation, which AfterRelease=restore binds again; NULL: none */
         char *prior_override; /* driver_override before the allocation; NULL: not set */
         char *prior_reset;    /* reset_method before the allocation, if its pool has ResetMethod=; otherwise NULL */
-        bool prior_runtime_pm, prior_d3cold; /* runtime_pm and d3cold before the allocation */
+        bool prior_runtime_pm, prior_d3cold; /* PciDevice.runtime_pm and .d3cold before the allocation */
         bool prior_persistence; /* the GPU was in persistence mode of NVIDIA's driver before the allocation */
         char *vfio_driver;   /* the VFIO variant driver of this device; for a VF with a vGPU its host driver, which it
                                 keeps; NULL: as Allocation.vfio_driver */
@@ -105,7 +106,7 @@ typedef struct AllocationDevice {
 
 /* Layout of the guest's PCI buses: guest/guestpci.h. */
 typedef enum GuestTopology {
-        GUEST_TOPOLOGY_FLAT,   /* a PCI expander bridge for each cell, a root port for each card */
+        GUEST_TOPOLOGY_FLAT,   /* a PCI expander bridge for each cell with cards, a root port for each card */
         GUEST_TOPOLOGY_MIRROR, /* root complexes and switches as on the host */
         _GUEST_TOPOLOGY_MAX,
         _GUEST_TOPOLOGY_INVALID = -22,
@@ -143,8 +144,8 @@ typedef struct AllocationStatus {
         bool halted;         /* the last attach or detach has failed, and the daemon does not continue it by itself */
         bool is_shown;       /* clients were told of its D-Bus object */
         bool is_noted;       /* its D-Bus object may have changed since clients were last told */
-        bool resume_refused; /* a ready allocation lost bindings, a vGPU or its partition, and could not be prepared
-                                again yet: the daemon tries again when the cause has passed */
+        bool resume_refused; /* a ready allocation lost bindings, a vGPU, its partition or shared memory, and could not
+                                be prepared again yet: the daemon tries again when the cause has passed */
         bool partition_idle; /* at Fabric Manager's last report no process had the GPUs of the partition open, and
                                 partition_retry had passed: if the partition is lost, it may be activated */
         const char *partition_lost; /* why the partition of a ready allocation is not active: a static text that follows
@@ -160,7 +161,7 @@ typedef struct AllocationStatus {
 typedef struct Allocation {
         char *name;
         char id[37];         /* UUID of the allocation and of its domain */
-        uint32_t owner;      /* uid of the caller */
+        uint32_t owner;      /* uid of the owner: the caller, or the user whom the request names */
         uint32_t hold;       /* length of the lease in seconds; 0: no lease */
         char lease_boot[33]; /* boot id (sd_id128_get_boot()) of the boot to which lease_end refers */
         uint64_t lease_end;  /* CLOCK_BOOTTIME in microseconds; 0: no lease */
@@ -178,8 +179,8 @@ typedef struct Allocation {
         AllocationState state;   /* the state on disk, so never ALLOCATION_IN_USE. If ledger_find() returns the
                                     allocation, only ledger_set_state() may change it */
         AllocationStatus status; /* what is not on disk */
-        char *reason; /* a sentence: why it failed, or why a guest cannot use a ready allocation as reserved. Usually
-                         NULL */
+        char *reason; /* a sentence: why it failed, why a guest cannot use a ready allocation as reserved, or what an
+                         interrupted allocation waits for. Usually NULL */
         char *vfio_driver;         /* VFIO driver of its devices, copied: VfioDriver= may change later */
         AllocationDevice *devices; /* assigned devices, each before its companions; then held devices */
         size_t n_devices;
@@ -244,9 +245,9 @@ static inline bool allocation_device_is_settled(const AllocationDevice *d) {
 /* Returns whether any device of the allocation is not settled. */
 bool allocation_is_changing(const Allocation *a);
 /*
- * The first function returns a copy of the allocation with all its devices. The second one returns a copy with only the
- * devices that are not settled, without CPUs, memory, shared memory and services. No ledger has the copy. It is ready,
- * has no domain and no reason, and its devices are settled. NULL: out of memory.
+ * allocation_with_all() returns a copy of the allocation with all its devices. allocation_changing_part() returns a
+ * copy with only the devices that are not settled, without CPUs, memory, shared memory and services. No ledger has the
+ * copy. The copy is ready, has no domain and no reason, and its devices are settled. NULL: out of memory.
  */
 Allocation *allocation_with_all(const Allocation *a);
 Allocation *allocation_changing_part(const Allocation *a);
@@ -268,7 +269,8 @@ Allocation *allocation_reduce(const Allocation *a, const AllocationDevice *d, co
 uint64_t allocation_memory(const Allocation *a);
 /*
  * Returns true when dev, the device at the address of `d`, is the allocated card: it has the same ids (a VF: also the
- * same PF and VF index), and the same serial number or, if a serial number is unknown, the same path.
+ * same PF and, if both are known, the same VF index), and the same serial number or, if a serial number is unknown, the
+ * same path. False if `d` is lost.
  */
 bool allocation_device_is(const AllocationDevice *d, const PciDevice *dev);
 /* The name of the host device that a guest gets with device `d`, as in guest/domain-facts.h. */

@@ -26,11 +26,13 @@ typedef struct GuestPlace {
 } GuestPlace;
 
 /*
- * Returns whether the path is a root bus, then the addresses of bridges, then that of the device. "" is valid: unknown.
+ * Returns whether the path is the name of a root bus, followed by the addresses of bridges and the address of the
+ * device. "" is valid: it stands for an unknown path.
  */
 bool guest_path_is_valid(const char *path);
 bool guest_place_equal(const GuestPlace *a, const GuestPlace *b);
-/* Returns the device's PCI address in the guest, the last part of the path. Bus 0: unknown. */
+/* Returns the device's PCI address in the guest, the last part of the path. All zero, so on bus 0, if the path is
+ * unknown. */
 PciAddress guest_path_seen(const char *path);
 
 /* Formats a known place: the address, followed by a space and the path if the path is known. */

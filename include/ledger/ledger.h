@@ -7,8 +7,8 @@
  * allocated together with its VFs; a CPU belongs to at most one allocation; a claim never makes the memory claimed on a
  * node in pages of one size exceed what the node has, less ReserveMemory= for ordinary pages; a shared region has one
  * owner and counts once; a claim never takes more slots of an endpoint than the endpoint has. The cost of a claim
- * depends on the number of allocations only by binary searches and by moving elements of sorted arrays. Pure:
- * host/store.h writes the ledger to disk.
+ * without shared memory depends on the number of allocations only by binary searches and by moving elements of sorted
+ * arrays. Pure: host/store.h writes the ledger to disk.
  */
 
 #include "config/config.h"
@@ -95,8 +95,8 @@ Verdict ledger_claim(Ledger *l, const Inventory *inv, const Config *config, Allo
 
 /*
  * Adds an allocation that was claimed before, such as one read from disk at startup. Does not check inventory and
- * capacity, because the claim stands even if the hardware is missing. Refuses hardware that another allocation has. On
- * VERDICT_NONE the ledger owns the allocation.
+ * capacity, because the claim stands even if the hardware is missing. Refuses a name or hardware that another
+ * allocation has. On VERDICT_NONE the ledger owns the allocation.
  */
 Verdict ledger_adopt(Ledger *l, Allocation *a, Refusal *ret);
 
@@ -147,8 +147,8 @@ void ledger_cpus_free(const Ledger *l, const Inventory *inv, const Config *confi
 
 /*
  * Returns VERDICT_NONE when a new allocation may have dev: neither dev nor its IOMMU group, PF or VFs are claimed, in
- * quarantine, or have a finding that refuses requests. status may be NULL: no findings. except: an allocation whose
- * claims of dev, of its PF and of its IOMMU group are ignored, or NULL. Claims of VFs of dev always count.
+ * quarantine, or have a finding that refuses requests. `status` may be NULL: no findings. `except` is NULL or an
+ * allocation whose claims of dev, of its PF and of its IOMMU group are ignored. Claims of VFs of dev always count.
  */
 Verdict ledger_check_device(const Ledger *l, const DeviceStatusTable *status, const Inventory *inv,
                             const PciDevice *dev, const Allocation *except, Refusal *ret);
@@ -159,12 +159,12 @@ typedef struct VgpuRoom {
         unsigned further; /* further vGPUs of the type that the GPU has room for, beside those that exist or are
                              promised */
 } VgpuRoom;
-/* Sets *ret to the room for vGPUs of the type called name on the GPU of vf. grown: an allocation outside the ledger
- * whose vGPUs count as if it were in the ledger, or NULL. */
+/* Sets *ret to the room for vGPUs of the type `name` on the GPU of vf. `grown` is NULL or an allocation outside the
+ * ledger whose vGPUs count as if it were in the ledger. */
 void ledger_vgpu_room(const Ledger *l, const Allocation *grown, const Inventory *inv, const PciDevice *vf,
                       const char *name, VgpuRoom *ret);
-/* Returns VERDICT_NO_VGPU unless each GPU has room for the vGPUs that `a` wants of it, and these are of one type. `a`
- * is not in the ledger. */
+/* Returns VERDICT_NONE when each GPU has room for the vGPUs that `a` wants of it, and these vGPUs have one type.
+ * Otherwise returns VERDICT_NO_VGPU. `a` is not in the ledger. */
 Verdict ledger_check_vgpus(const Ledger *l, const Inventory *inv, const Allocation *a, Refusal *ret);
 
 /* Returns VERDICT_NONE when the device is not blocked by a job, not in quarantine, and not used by a guest without an

@@ -13,7 +13,7 @@
 #define REGION_SIZE_MAX        (64ULL << 30)
 #define ALLOCATION_REGIONS_MAX 4U
 
-/* Prefix of the name in /dev/shm of the region's file or the link to it, and of the name in libvirt's <shmem>. */
+/* Prefix of the names of a region: of its file, or of the link to the file, in /dev/shm; and in libvirt's <shmem>. */
 #define REGION_FILE_PREFIX "passthroughd-"
 #define REGION_FILE_MAX    (sizeof(REGION_FILE_PREFIX) + REGION_NAME_MAX)
 

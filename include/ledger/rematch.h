@@ -13,8 +13,9 @@
 typedef struct Rematch {
         Allocation *allocation;
         size_t index;         /* index in allocation->devices */
-        const PciDevice *now; /* the card of the device; NULL: not found, although another entry's card now has the
-                                 address of the device, or of its PF or a VF of it */
+        const PciDevice *now; /* the card of the device. NULL: the card was not found, and the card of another entry now
+                                 has the address of the device or of its PF, or is a VF whose PF has the address of the
+                                 device */
 } Rematch;
 
 /* Returns true when dev has the ids, the slot number and the function number of `d`; for a VF, the slot and function
@@ -22,9 +23,9 @@ typedef struct Rematch {
 bool rematch_may_be(const AllocationDevice *d, const PciDevice *dev);
 /* Returns true when the device at the address of `d` is the allocated card, at the same path as before. */
 bool rematch_is_home(const AllocationDevice *d, const Inventory *inv);
-/* Finds the devices whose address or path changed, and those whose address another card has taken, in the order of the
- * allocations. Apply all entries together, because cards may have swapped addresses. 0 or -ENOMEM. The caller frees
- * *ret. */
+/* Finds the devices whose address or path changed, and the devices that must give up their address to the card of
+ * another entry, in the order of the allocations. Apply all entries together, because cards may have swapped addresses.
+ * 0 or -ENOMEM. The caller frees *ret. */
 int rematch_find(Allocation *const *allocations, size_t n_allocations, const Inventory *inv, Rematch **ret,
                  size_t *ret_n);
 /* Returns true when both paths go through the same slots. The bus numbers of bridges and devices are ignored, but not

@@ -12,8 +12,9 @@
 typedef enum CheckResult {
         CHECK_OK,
         CHECK_UNKNOWN, /* the check lacks facts, for example because a recording does not have them */
-        CHECK_WARNING, /* passthrough works, but a device cannot be used or guests are slower than necessary */
-        CHECK_FAILURE, /* no device of the node can be allocated */
+        CHECK_WARNING, /* passthrough works, but not in full: for example, a device cannot be used, or guests are slower
+                          than necessary */
+        CHECK_FAILURE, /* no device of the node can be allocated, or pools conflict (Policy.conflict) */
         _CHECK_RESULT_MAX,
 } CheckResult;
 const char *check_result_to_string(CheckResult r);
@@ -48,7 +49,7 @@ typedef struct Finding {
         const char *check; /* name of the check; static */
         CheckResult result;
         char *message; /* one or more sentences */
-        char *remedy;  /* sentences: what the admin can do; NULL for CHECK_OK, and when nothing helps */
+        char *remedy;  /* sentences: what the admin can do; NULL: nothing, or nothing beyond the message */
 } Finding;
 
 /* The findings, in the order of the checks. Each check has one or more. */
@@ -56,7 +57,7 @@ typedef struct CheckReport {
         Finding *findings;
         size_t n;
         CheckResult result; /* the worst result of a finding; CHECK_UNKNOWN counts as CHECK_OK */
-        bool failed;        /* a check ran out of memory. Used by check_node() only */
+        bool failed;        /* a check ran out of memory, so check_node() returns -ENOMEM */
 } CheckReport;
 
 /* Runs all checks. The caller zeroes *ret before, and frees it with check_report_done(). 0 or -ENOMEM. */

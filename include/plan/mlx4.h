@@ -3,7 +3,7 @@
 
 /*
  * mlx4_core, the driver of ConnectX-2 and ConnectX-3, creates VFs only when it is loaded, as its module options say.
- * One set of options applies to all mlx4 cards. This module derives the options from the pools and the cards.
+ * One set of options applies to all mlx4 cards. This code derives the options from the pools and the cards.
  * host/modprobe.h writes them to a file; the admin reloads the driver. Pure.
  */
 
@@ -19,8 +19,8 @@
 #define MLX4_MARK    "# Written by passthroughd"
 
 typedef struct Mlx4 {
-        unsigned num_vfs; /* VFs on each card; 0: no options are needed */
-        char *text;       /* text of the modprobe.d fragment; NULL: none is needed */
+        unsigned num_vfs; /* VFs on each card; 0: there is no text */
+        char *text;       /* text of the modprobe.d fragment; NULL: none is needed, or `unknown` or `problem` is set */
         bool unknown;     /* the options cannot be derived now, so keep an existing fragment */
         char *problem; /* sentences: why VFs are configured but no options are written, and the remedy; NULL: no problem
                         */
@@ -43,7 +43,7 @@ void mlx4_done(Mlx4 *m);
 bool mlx4_needs_options(const Policy *p, const PciDevice *pf);
 
 /*
- * Refuses with VERDICT_NOT_SUPPORTED: the PF does not have count VFs, and the daemon cannot change that while mlx4_core
- * is loaded. The refusal says how the admin can change it, and which allocation prevents that.
+ * Refuses with VERDICT_NOT_SUPPORTED: the PF does not have `count` VFs, and the daemon cannot change that while
+ * mlx4_core is loaded. The refusal says how the admin can change it, and which allocation prevents that.
  */
 Verdict mlx4_refuse(const Mlx4 *m, const Policy *p, const Ledger *l, const PciDevice *pf, unsigned count, Refusal *ret);

@@ -49,7 +49,7 @@ typedef struct Plan {
         Score score;
         PlanPair *pairs;
         size_t n_pairs;
-        PlanLimit *limits; /* as in the request, in its order */
+        PlanLimit *limits; /* one for each RequestLimit of the request, in the order of the request */
         size_t n_limits;
         bool has_runner_up; /* the next members are those of the second best plan: the best one on another set of as
                                many NUMA nodes, or with another NVLink partition */
@@ -89,7 +89,7 @@ typedef struct HostView {
 Verdict plan_make(const HostView *view, const Request *r, Plan **ret, Refusal *ret_refusal);
 /*
  * Plans further devices for allocation `a`, as close as possible to those that it has. The allocation of *ret has only
- * the new devices, in slots that `a` does not have, and the name of `a`; the score is that of all devices together. r:
+ * the new devices, in slots that `a` does not have, and the name of `a`; the score is that of all devices together. `r`
  * may have pools, at, numa, proximity, limits, attributes and no_fabric. Otherwise as plan_make().
  */
 Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r, Plan **ret, Refusal *ret_refusal);
@@ -98,15 +98,16 @@ Verdict plan_attach(const HostView *view, const Allocation *a, const Request *r,
  * its companions, and devices held only because of it. If an earlier attach or detach was interrupted, all its devices
  * are marked together, and no other device can be detached. Refuses if no assigned device has the slot, or if the rest
  * needs the device: it is a GPU of an NVLink partition, another device of its IOMMU group stays, it is the last device
- * that a service needs, or the last device of an allocation without CPUs. Also refuses for a confidential guest. After
- * a refusal `a` is inconsistent, and must be dropped.
+ * of the pool in Via= of a service, or the last device of an allocation without CPUs. Also refuses for a confidential
+ * guest. After a refusal `a` is inconsistent, and must be dropped.
  */
 Verdict plan_detach(const HostView *view, Allocation *a, const char *slot, Refusal *ret);
 /* Returns the card that replaced the device of `d`. NULL: the device is there or lost, or its address has no card. */
 const PciDevice *plan_find_replacement(const HostView *view, const AllocationDevice *d);
 /*
- * Checks whether allocation `a` may have the cards that replaced its devices: each is in the pool of the device, is
- * free, and has the same role in its IOMMU group. VERDICT_MISSING or VERDICT_WRONG_STATE: no device was replaced.
+ * Checks whether allocation `a` may have the cards that replaced its devices: each card is free, and has the role of
+ * the device in its IOMMU group; the card of an assigned device is also in the pool of the device. VERDICT_MISSING or
+ * VERDICT_WRONG_STATE: no device was replaced.
  */
 Verdict plan_check_accept(const HostView *view, const Allocation *a, Refusal *ret);
 /* Replaces devices of `a` by the cards that plan_find_replacement() returns, as in a new allocation: a release restores
@@ -141,6 +142,6 @@ Verdict plan_repeat(const HostView *view, const Request *r, Repeat *ret, Refusal
 void repeat_done(Repeat *r);
 #define _cleanup_repeat_ _cleanup_(repeat_done)
 
-/* Makes an allocation for Bind=start: dev, its companions and held group members, without name, CPUs and memory. 0 or
- * -errno. */
+/* Makes an allocation of dev, its companions and held group members, without name, CPUs and memory: for Bind=start, and
+ * for the quarantine of a device that a guest of Nova has used. 0 or -ENOMEM. */
 int plan_single(const HostView *view, const PciDevice *dev, Allocation **ret);

@@ -34,16 +34,17 @@ typedef enum StepKind {
         STEP_CHECK_IDLE,           /* check that no process uses the device, which is bound to a host driver */
         STEP_MAKE_REGION,          /* create the shared memory region on its node */
         STEP_REMOVE_REGION,        /* wipe and remove the shared memory region */
-        STEP_FIND_PORTS,   /* find a free port in the domain for the device of each STEP_PLUG; if libvirt has no such
-                              domain, the STEP_PLUG steps do nothing */
+        STEP_FIND_PORTS,   /* find a free port in the domain for the device of each STEP_PLUG; if the allocation has no
+                              CPUs, libvirt chooses the ports. If libvirt has no such domain, the STEP_PLUG steps do
+                              nothing */
         STEP_PLUG,         /* attach the device to the domain */
         STEP_UNPLUG,       /* detach the device from the domain; nothing to do if the domain does not have the device */
         STEP_VGPU,         /* create or remove a vGPU: a type that is set on a VF, or a mediated device */
-        STEP_CHECK_UNUSED, /* check that no process has the device open; waits a few seconds at most for the last
-                              process to close it. With may_lack, check once and do not wait */
+        STEP_CHECK_UNUSED, /* check that no process has the device open; wait up to 5 s for the last process to
+                              close it. With may_lack, check once and do not wait */
         STEP_ACTIVATE,     /* have Fabric Manager activate the NVLink partition */
         STEP_DEACTIVATE,   /* have Fabric Manager deactivate the NVLink partition */
-        STEP_CHECK_HEALTH, /* report the health of the device, and check that config space answers */
+        STEP_CHECK_HEALTH, /* report the health of the device, and check that its config space answers */
         STEP_PERSISTENCE,  /* turn on persistence mode of the GPU, which is bound to NVIDIA's driver; a failure is only
                               logged */
         STEP_CHECK_GPU,    /* check the health of the GPU as NVIDIA's driver, to which it is bound, reports it */
@@ -58,8 +59,8 @@ typedef struct Step {
         PciAddress device; /* not set in steps for shared memory or a partition. In steps for a service: a device that
                               the service may use, or not set */
         /* Only for STEP_ACTIVATE and the STEP_CHECK_UNUSED before it: if the step fails for a reason that
-         * step_may_lack() accepts, the earlier steps are not undone. Such a step only asks about its device: while it
-         * hangs, it holds no lock of the device. */
+         * step_may_lack() accepts, the earlier steps are not undone. While such a step hangs, it holds no lock of a
+         * device: a STEP_CHECK_UNUSED only asks about its device, and a STEP_ACTIVATE has none. */
         bool may_lack;
         bool skipped;   /* the job found at its start that this step is not needed */
         unsigned chain; /* number of the chain, from 1 on (steps_set_chains()); 0: the step runs alone */
@@ -70,7 +71,7 @@ typedef struct Step {
                 } override;
                 struct { /* STEP_UNBIND, STEP_CHECK_IDLE */
                         const char *driver;
-                        const char *instead; /* a device on this driver (may be NULL) needs no unbind */
+                        const char *instead; /* a device that is on this driver already needs no unbind; NULL: none */
                         bool is_vf;
                         bool checks_idle;   /* driver is a host driver: first check that no process uses the device */
                         bool checks_closed; /* driver is a VFIO driver: first check that the device is not open */
@@ -124,7 +125,7 @@ typedef struct Step {
 
 typedef enum StepSubject {
         STEP_OF_DEVICE,
-        STEP_OF_ATTRIBUTES, /* on an attribute of a VF */
+        STEP_OF_ATTRIBUTES, /* the step sets attributes of a VF */
         STEP_OF_SERVICE,
         STEP_OF_REGION,
         STEP_OF_PARTITION,
@@ -173,7 +174,8 @@ static inline bool step_has_device(const Step *s) {
         return step_properties[s->kind].subject <= STEP_OF_ATTRIBUTES;
 }
 
-/* Returns the device that the step is about. It is quarantined when a step with STEP_FAILS_DEVICE fails. */
+/* Returns the device that a failure of the step is about: for a STEP_RESTORE the VF, otherwise Step.device. If the kind
+ * of the step has STEP_FAILS_DEVICE, this device is then quarantined. */
 static inline PciAddress step_failed_device(const Step *s) {
         return s->kind == STEP_RESTORE ? s->vf.address : s->device;
 }
@@ -228,8 +230,8 @@ int step_list_devices(const StepList *l, PciAddress **devices, size_t *n);
 /*
  * Divides the steps into chains. The steps of a chain run in the order of the list, and different chains run in
  * parallel. Two devices share a chain when the kernel serialises their steps, or when the order of their steps matters:
- * the functions of a slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots for mediated devices,
- * and the devices directly below one bridge, because Linux 6.12 holds the lock of the bridge during a reset
+ * the functions of a PCI slot, the members of an IOMMU group, a PF and its VFs, a GPU and its slots for mediated
+ * devices, and the devices directly below one bridge, because Linux 6.12 holds the lock of the bridge during a reset
  * (pci_reset_function()).
  *
  * Step.chain is 0 for a step that runs alone: it acts on no device or on several at once, acts on the domain of a
@@ -247,7 +249,7 @@ int steps_set_chains(StepList *l, const Inventory *inv);
  * StepList.question_sec; a STEP_CHECK_GPU has at least that time for each STEP_CHECK_GPU of the list.
  */
 unsigned step_timeout_sec(const StepList *l, const Step *s);
-/* Returns the index after the last step of the part of the list that begins with the step at index first. A part has
+/* Returns the index after the last step of the part of the list that begins with the step at index `first`. A part has
  * either steps that run alone, one after the other, or steps of chains. */
 size_t step_list_part_end(const StepList *l, size_t first);
 /* Returns the number of seconds after which every step of the list is done or given up; 0: there is no limit. */
@@ -264,37 +266,38 @@ int steps_prepare(const Allocation *a, const Inventory *inv, StepList **ret);
  * Makes the steps that return all devices, from their state in inv, to their driver, override, power management and VF
  * attributes from before the allocation. A device that stays on a VFIO driver is kept out of D3.
  *
- * scrub: first reset and check the devices that a guest may have had. A device that fails is quarantined and keeps its
- * driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all devices are on the VFIO driver, they stay there.
+ * `scrub`: reset and check the devices that a guest may have had, before they leave their VFIO driver. A device that
+ * fails is quarantined and keeps its driver; the steps of the others continue. AFTER_RELEASE_KEEP: if all present
+ * devices are on the VFIO driver, they stay there.
  *
  * A device on any host driver counts as returned. Devices that are missing, or whose address another card has, are
  * skipped, also if they disappear while the steps run. vGPUs are removed first: while a process has one open, its
  * removal fails, which ends the release. Returns 0 or -ENOMEM.
  */
 int steps_release(const Allocation *a, const Inventory *inv, AfterRelease after, bool scrub, StepList **ret);
-/* Extends steps, which steps_prepare() made: finds ports before all other steps, and after them plugs in the n
- * `devices`, which are devices of `a`. hostdevs: the text of the <hostdev> of each of these, without a guest address.
- * uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_prepare() made: finds ports before all other steps, and plugs in the n `devices`, which
+ * are devices of `a`, after all other steps. hostdevs: the text of the <hostdev> of each of these devices, without a
+ * guest address. uuid: the UUID of the domain. Does nothing if n is 0. Returns 0 or -ENOMEM. */
 int steps_plug(const Allocation *a, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                StepList *steps);
-/* Extends steps, which steps_release() made for part: before all other steps, the domain releases the devices, and then
- * the steps check that no process has a device of part open. Does nothing if n is 0. The other arguments are those of
- * steps_plug(). Returns 0 or -ENOMEM. */
+/* Extends steps, which steps_release() made for `part`: before all other steps, the domain releases the devices, and
+ * then the steps check that no process has a device of `part` open. Does nothing if n is 0. The other arguments are
+ * those of steps_plug(). Returns 0 or -ENOMEM. */
 int steps_unplug(const Allocation *part, const char *uuid, const PciAddress *devices, char *const *hostdevs, size_t n,
                  StepList *steps);
 /* Extends steps, which steps_prepare() made: first stops the services in StopServices= of the pools whose devices are
  * unbound, then checks that the devices of these pools are idle, and at the end starts the services in reverse order.
  * Returns 0 or -ENOMEM. */
 int steps_around_services(const Allocation *a, const Config *config, StepList *steps);
-/* Completes the resets in steps, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool decide
- * how. A companion may be reset by any method or by none, because the reset of the assigned function also resets its
- * card. Returns 0 or -ENOMEM. */
+/* Completes the resets in `steps`, which steps_release() made: ResetMethod= and AllowNoReset= of the device's pool
+ * decide how. A companion may be reset by any method or by none, because the reset of the assigned function also resets
+ * its card. Returns 0 or -ENOMEM. */
 int steps_reset(const Allocation *a, const Inventory *inv, const Config *config, StepList *steps);
 /* Extends steps, which steps_release() made: runs CleanerCommand= of each pool for the pool's devices, right after all
  * devices were checked. A device that cannot be cleaned is quarantined. Returns 0 or -ENOMEM. */
 int steps_clean(const Allocation *a, const Config *config, StepList *steps);
 /* Extends steps, which steps_release() made, for NVIDIA GPUs that return to NVIDIA's driver: turns on persistence mode
- * again, which the driver forgets at the unbind. check: also asks the driver about the health of each GPU, and
+ * again, which the driver forgets at the unbind. `check`: also asks the driver about the health of each GPU, and
  * quarantines a GPU that is not healthy. Returns 0 or -ENOMEM. */
 int steps_return_gpus(const Allocation *a, const Inventory *inv, bool check, StepList *steps);
 /* Extends steps, which steps_prepare() made. Call it after steps_around_services() and steps_make_regions(). The health
@@ -309,7 +312,7 @@ int steps_remove_regions(const Allocation *a, StepList *steps);
 /*
  * Do nothing if the configuration has no Manager=, or the allocation has no NVLink partition. steps_activate() adds a
  * step that activates the allocation's NVLink partition after all other steps, when the GPUs are bound.
- * steps_deactivate() adds a step that deactivates the partition before all other steps. again: a guest may have the
+ * steps_deactivate() adds a step that deactivates the partition before all other steps. `again`: a guest may have the
  * GPUs. Then the partition is activated only if no process has a device of the allocation open, and the job succeeds
  * without the partition where step_may_lack() allows it. Return 0 or -ENOMEM.
  */
@@ -326,11 +329,11 @@ bool step_lists_share_region(const StepList *a, const StepList *b);
 bool step_list_has_service(const StepList *l, const char *name);
 bool step_lists_share_service(const StepList *a, const StepList *b);
 /*
- * Makes the steps that change the number of VFs of pf, from the number in inv to count: turn autoprobe off, unbind and
- * remove the existing VFs, create count VFs, and set those attributes that the PF offers. attributes: one for each new
- * VF, or NULL. If pf has count VFs already, only the attributes are set. The undo creates the old VFs again, with their
- * drivers and overrides and with the attributes that the PF reported. Their IOMMU group may differ, and so may a MAC or
- * GUID that the PF did not report. Returns 0 or -ENOMEM.
+ * Makes the steps that change the number of VFs of pf, from the number in inv to `count`: turn autoprobe off, unbind
+ * and remove the existing VFs, create the new VFs, and set those attributes that the PF offers. `attributes` has
+ * `count` elements, one for each VF, or is NULL. If pf has `count` VFs already, only the attributes are set. The undo
+ * creates the old VFs again, with their drivers and overrides and with the attributes that the PF reported. Their IOMMU
+ * group may differ, and so may a MAC or GUID that the PF did not report. Returns 0 or -ENOMEM.
  */
 int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, const VfAttributes *attributes,
                   StepList **ret);
@@ -338,7 +341,7 @@ int steps_set_vfs(const Inventory *inv, const PciDevice *pf, unsigned count, con
 /* Returns a static text for a negative errno with which the step failed: the cause, as the rest of a sentence after a
  * colon, and for some errors a remedy. NULL for an unknown error. */
 const char *step_cause(const Step *s, int error);
-/* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. found: the
+/* Returns a sentence with the cause and the remedy for a negative errno with which the step failed. `found`: the
  * attributes that the VF had before; NULL for a step without attributes, or when they are unknown. The caller frees the
  * sentence; NULL when out of memory. */
 char *step_failure(const Step *s, int error, const VfAttributes *found);

@@ -26,13 +26,13 @@ typedef struct ConfigParser {
         Section section;
         size_t pool, service;
         bool suspect; /* the section may be a misspelt [Exclude], so a Match= line in it withholds all devices */
-        bool pending; /* libinih has read the line, but not reported a key in it yet */
+        bool pending; /* read_line() has given a line to libinih, which has not reported a key in it yet */
         bool resets;  /* the line is just "Match=" */
         int error;    /* 0, or -ENOMEM: parsing stops */
 } ConfigParser;
 
 /* Sets Config.block_reason, unless it is set already: all devices are withheld, because the current line could not be
- * read and may exclude some. what: the beginning of the sentence. Returns 0 or -ENOMEM. */
+ * read and may exclude some. `what`: the beginning of the sentence. Returns 0 or -ENOMEM. */
 int parser_hold_back(ConfigParser *p, const char *what);
 int parser_hold_back_header(ConfigParser *p);
 
@@ -41,8 +41,8 @@ int parser_hold_back_header(ConfigParser *p);
         parser_told_problem((p), config_add_problem((p)->config, (p)->file, (p)->line, __VA_ARGS__))
 int parser_told_problem(ConfigParser *p, int r);
 
-/* Returns true when the text may be a broken section header, such as "Exclude]" or "[Exclude". The lines after it are
- * read as part of the previous section, so the caller withholds all devices. */
+/* Returns true when the text of a line without a leading '[' may be a broken section header, such as "Exclude]" or
+ * "exclude". The lines after it are read as part of the previous section, so the caller withholds all devices. */
 bool config_may_be_header(const char *text);
 
 /* Reads one key of the current section. Returns 0, also when the key has a problem, or -ENOMEM. */

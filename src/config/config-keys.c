@@ -18,7 +18,7 @@
 #define INTERFACE_GLOB        DRIVER_NAME ".:@*?[]^!"
 #define GROUP_NAME_MAX        31U
 #define MANAGER_MAX           107U /* the longest path of a UNIX socket */
-#define SERVER_MAX            44U  /* as MANAGER_MAX, with room for the name of a region */
+#define SERVER_MAX            44U  /* so that a path is within MANAGER_MAX when the name of a region replaces %n */
 
 /* A value parser returns 0, -ENOMEM, or another negative errno for a wrong value. A wrong value becomes a problem with
  * the text of Key.expected. A parser that has added a problem itself returns 0. */
@@ -308,7 +308,7 @@ static int add_service(Pool *pool, const char *name) {
 }
 
 /* Parses StopServices=. A line replaces the list of an earlier line, because the order of the services matters. An
- * invalid name empties the list. */
+ * invalid name, or a line with too many names, empties the list. */
 static int parse_stop_services(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         _cleanup_free_ char *copy = strdup(value);
@@ -386,7 +386,7 @@ static int parse_vgpu_type(ConfigParser *p, const char *value) {
         return string_copy(&pool->vgpu_type, *value ? value : NULL);
 }
 
-/* Parses "ib,eth": the type of the first and of the second port. */
+/* Parses "ib,eth", the types of the first and the second port; or a single type; or nothing. */
 static int parse_port_types(ConfigParser *p, const char *value) {
         Pool *pool = &p->config->pools[p->pool];
         PortType types[PORT_TYPES_MAX];

@@ -122,7 +122,8 @@ static int begin_section(ConfigParser *p, const char *name) {
         return 0;
 }
 
-/* Returns true when a broken header begins like that of a pool or a service, so that it cannot have meant [Exclude]. */
+/* Returns true when a broken header begins like the header of a pool or a service, so that it cannot have meant
+ * [Exclude]. */
 static bool is_named_header(const char *line) {
         return (strncmp(line, "[Pool", 5) == 0 && strchr(" ]", line[5])) ||
                (strncmp(line, "[Service", 8) == 0 && strchr(" ]", line[8]));
@@ -146,8 +147,8 @@ static int parse_header(ConfigParser *p, char *line) {
 }
 
 /* Copies the next line, without its indentation and the spaces at its end, to buf. Cuts the copy off if buf is too
- * small; *ret_len is the length before that. The indentation is left out, because libinih would take an indented line
- * as a continuation. Tabs become spaces. Returns false at the end of the text. */
+ * small; *ret_len is the length of the uncut copy. The indentation is left out, because libinih would take an indented
+ * line as a continuation. Tabs become spaces. Returns false at the end of the text. */
 static bool next_line(ConfigParser *p, char *buf, size_t size, size_t *ret_len) {
         const char *start = p->text, *end;
         size_t len;
@@ -184,8 +185,8 @@ static int handle_unreadable_line(ConfigParser *p, const char *buf, size_t n) {
         return memchr(buf, '=', n) ? 0 : parser_hold_back_header(p);
 }
 
-/* Examines the line in buf, which has len bytes in the file, and handles a section header. Returns true when the line
- * may be a key, which libinih then parses. */
+/* Examines the line that next_line() has put into buf, and handles a section header. `len`: the uncut length of the
+ * line. Returns true when the line may be a key, which libinih then parses. */
 static bool preview_line(ConfigParser *p, char *buf, size_t size, size_t len) {
         size_t n = MIN(len, size - 1);
         int r;

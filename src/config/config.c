@@ -219,8 +219,8 @@ int config_read_failed(Config *c, const char *file, const char *why, const char 
         return r;
 }
 
-/* Checks VirtualFunctions=. Match= with address= cannot match VFs that do not exist yet, because they have no
- * address. */
+/* Checks VirtualFunctions=. Drops it if a Match= line of the pool has address=, because VFs that do not exist yet have
+ * no address. */
 static int check_virtual_functions(Config *c, Pool *pool) {
         for (size_t i = 0; i < pool->n_matches && pool->virtual_functions > 0; i++) {
                 const ConfigPlace *place = &pool->matches[i].place;
@@ -246,7 +246,8 @@ static int check_port_types(Config *c, Pool *pool) {
                                   "PortTypes= is ignored: it needs a number in VirtualFunctions= of the same pool.");
 }
 
-/* Checks VgpuType=. The vendor's tool creates the VFs of a GPU with vGPUs, and the VFs keep their driver. */
+/* Checks VgpuType=. Drops VirtualFunctions= and Bind= beside it, because the vendor's tool creates the VFs of a GPU
+ * with vGPUs, and the VFs keep their driver. */
 static int check_vgpu_type(Config *c, Pool *pool) {
         const char *ignored = pool->virtual_functions > 0        ? "VirtualFunctions="
                               : pool->bind != POOL_BIND_ALLOCATE ? "Bind="
@@ -262,8 +263,8 @@ static int check_vgpu_type(Config *c, Pool *pool) {
                                   ignored, pool->name);
 }
 
-/* Checks VgpuType= with Scheduler=nova. The daemon creates a vGPU for an allocation, and devices of Nova have no
- * allocation. */
+/* Drops Scheduler=nova beside VgpuType=, because the daemon creates a vGPU for an allocation, and devices of Nova have
+ * no allocation. */
 static int check_vgpu_scheduler(Config *c, Pool *pool) {
         if (!pool->vgpu_type || pool->scheduler != POOL_SCHEDULER_NOVA)
                 return 0;
@@ -293,8 +294,8 @@ static int check_fabric(Config *c, Pool *pool) {
                                   pool->name);
 }
 
-/* Checks ConfidentialMode=. It excludes Fabric=, because Fabric Manager then runs in the guest that has the NVSwitches;
- * and VgpuType=, because no vGPU has a confidential mode. */
+/* Checks ConfidentialMode=. Drops Fabric= beside it, because Fabric Manager then runs in the guest that has the
+ * NVSwitches. With VgpuType=, drops ConfidentialMode= itself too, because no vGPU has a confidential mode. */
 static int check_confidential(Config *c, Pool *pool) {
         bool vgpu = pool->vgpu_type;
 

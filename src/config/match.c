@@ -49,7 +49,7 @@ static int parse_id(const char *value, int *ret) {
         return 0;
 }
 
-/* Parses the value "VVVV:DDDD" of id=. */
+/* Parses the value "VVVV:DDDD" of id= or subsystem=. */
 static int parse_id_pair(const char *value, int *ret_vendor, int *ret_device) {
         const char *colon = strchr(value, ':');
         char vendor[8] = { 0 };

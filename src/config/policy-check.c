@@ -41,7 +41,7 @@ static bool offers_vgpu(const Policy *p, const PciDevice *dev) {
 GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevice *member) {
         bool harmless = pci_device_driver_is_harmless(member);
 
-        /* That the host needs a bridge does not block the group, because a bridge always keeps its driver. */
+        /* A bridge that the host needs does not block the group, because a bridge always keeps its driver. */
         if ((policy_host_needs(member, policy_pool(p, member)) && !member->is_bridge) || policy_is_display(p, member))
                 return GROUP_ROLE_BLOCK;
         if (member->is_bridge || pci_device_is_platform(member) || !pci_address_is_assignable(member->address) ||
@@ -56,8 +56,8 @@ GroupRole policy_group_role(const Policy *p, const PciDevice *dev, const PciDevi
          * cannot be held for another device. */
         if (offers_vgpu(p, dev) || offers_vgpu(p, member))
                 return harmless && !policy_pool(p, member) ? GROUP_ROLE_LEAVE : GROUP_ROLE_BLOCK;
-        /* A port of the same card that is in no pool blocks unless its driver is harmless, because the host may use the
-         * port. */
+        /* A function of the same card that is in no pool, for example a second port, blocks the group unless its driver
+         * is harmless or it is an auxiliary function of the GPU: the host may use it. */
         if (pci_device_is_companion(dev, member) &&
             (policy_pool(p, member) || harmless || is_function_of_gpu(dev, member)))
                 return GROUP_ROLE_COMPANION;

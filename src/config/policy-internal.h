@@ -8,8 +8,9 @@
 /* Returns true when the device is the boot VGA or shows the host's console. Always false for a policy of
  * policy_new_forced(). */
 bool policy_is_display(const Policy *p, const PciDevice *dev);
-/* Returns true when the device must stay with the host: it is excluded, the host needs it, it is the host's display, or
- * no guest can have such a device. True for all devices while Config.block_reason is set. */
+/* Returns true when the device must stay with the host: it is excluded, the host needs it, it is the host's display, it
+ * is a part of the platform, or its PCI domain cannot be assigned. True for all devices while Config.block_reason is
+ * set. */
 bool policy_is_untouchable(const Policy *p, const PciDevice *dev);
 
 /* Returns the first line of [Exclude] that matches the device; NULL when there is none. */

@@ -75,7 +75,7 @@ static void offer_slots(Policy *p, size_t index) {
         p->pools[index] = -1;
 }
 
-/* A slot of mediated devices is excluded when a line of [Exclude] matches its GPU. */
+/* A slot for a mediated device is excluded when a line of [Exclude] matches its GPU. */
 const Match *policy_find_exclude(const Policy *p, const PciDevice *dev) {
         const PciDevice *gpu = pci_device_is_slot(dev) ? inventory_find(p->inventory, dev->physfn) : NULL;
 
@@ -221,7 +221,8 @@ static int make(const Config *config, const Inventory *inv, bool forced, Policy 
         }
         for (size_t i = 0; i < inv->n_devices; i++)
                 offer_slots(p, i);
-        /* The verdicts come last, because the viability of a group depends on the pools of all its members. */
+        /* Compute the verdicts after the pools of all devices, because the viability of a group depends on the pools of
+         * all its members. */
         for (size_t i = 0; i < inv->n_devices; i++)
                 p->verdicts[i] = (uint8_t) policy_check_uncached(p, &inv->devices[i], NULL);
         find_conflict(p);

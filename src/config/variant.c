@@ -74,8 +74,8 @@ static unsigned open_parts(const char *pattern) {
         return n;
 }
 
-/* Returns the VFIO variant whose alias matches the device most specifically; NULL: none. loaded: consider only drivers
- * that are loaded. */
+/* Returns the VFIO variant whose alias matches the device most specifically; NULL: none. `loaded`: consider only
+ * drivers that are loaded. */
 static const VfioVariant *find_variant(const Inventory *inv, const PciDevice *dev, bool loaded) {
         const VfioVariant *best = NULL;
         char name[64];

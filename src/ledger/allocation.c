@@ -320,7 +320,8 @@ int allocation_device_identify(AllocationDevice *d, const Inventory *inv, const 
         if (string_copy(&d->path, dev->path) < 0)
                 return -ENOMEM;
         d->address = dev->address;
-        /* The UUID contains the address of the GPU. No mediated device survives a change of that address. */
+        /* The UUID contains the address of the GPU, so make it anew. No mediated device survives a change of that
+         * address. */
         if (pci_device_is_slot(dev) && *d->mdev)
                 mdev_uuid_format(d->mdev, dev->address, d->mdev);
         d->is_vf = dev->type == PCI_TYPE_VF;

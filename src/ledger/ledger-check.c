@@ -189,8 +189,8 @@ static Verdict check_within(const Allocation *a, const AllocationDevice *d, Refu
 }
 
 /* Refuses `a` if the ledger alone shows that another allocation has its name, a device, the PF or a VF of a device, a
- * CPU, or a region with other properties. Also refuses `a` if the ledger has no room for another allocation or region,
- * or if `a` has a device twice, or a VF together with its PF. */
+ * CPU, or a region with other properties. Also refuses `a` if the PF of a VF is in quarantine, if the ledger has no
+ * room for another allocation or region, or if `a` has a device twice, or a VF together with its PF. */
 static Verdict check_promises(const Ledger *l, const Allocation *a, Refusal *ret) {
         if (ledger_find(l, a->name))
                 return refuse(ret, VERDICT_NAME_TAKEN, NULL, "Release it first, or choose another name.",
@@ -249,7 +249,7 @@ static Verdict check_capacity(const Ledger *l, const Inventory *inv, const Confi
 
                 if (v != VERDICT_NONE)
                         return v;
-                if (node) /* without the node, all its CPUs count as missing */
+                if (node) /* if the inventory lacks the node, all its CPUs count as missing */
                         ledger_cpus_free(l, inv, config, node, &free_cpus);
                 cpuset_subtract(&missing, &free_cpus);
         }

@@ -72,7 +72,7 @@ static int parse_ids(json_object *o, AllocationDevice *d) {
         return r ?: JSON_READ_INTEGER(o, "subsystem_device", UINT16_MAX, &d->subsystem_device);
 }
 
-/* Reads attributes. *ret_there is false if the member is null or missing, as in files of older versions. */
+/* Reads attributes. *ret_there is false if the member is null or missing. */
 static int get_attributes(json_object *o, const char *key, bool *ret_there, VfAttributes *ret) {
         _cleanup_free_ char *problem = NULL;
         const char *text = NULL;
@@ -132,8 +132,8 @@ static int parse_phase(json_object *o, AllocationDevice *d) {
         return (int) d->phase < 0 ? -EBADMSG : 0;
 }
 
-/* Reads members that files of older versions lack: the serial number and VF index of the card, whether it is lost, its
- * VFIO variant driver, and some of the properties that a release restores. */
+/* Reads members that a file may lack, as files of older versions do: the serial number and VF index of the card,
+ * whether it is lost, its VFIO variant driver, and some of the properties that a release restores. */
 static int parse_identity(json_object *o, AllocationDevice *d) {
         const char *serial = NULL;
         int r = optional(json_read_flag(o, "lost", &d->lost));
@@ -248,7 +248,8 @@ static int parse_cell(json_object *o, Allocation *a) {
         return optional(r);
 }
 
-/* Reads the layout of the guest's PCI buses. In files of older versions it is missing: flat, without spare ports. */
+/* Reads the layout of the guest's PCI buses. A file without "topology" means a flat one, a file without "spare_ports"
+ * none of these. */
 static int parse_guest_pci(json_object *o, Allocation *a) {
         const char *topology = NULL;
         int r = optional(json_read_text(o, "topology", &topology));

@@ -6,9 +6,8 @@
 #include "model/json-text.h"
 #include "model/serial.h"
 
-/* Append a member of the file, and a member of an object in it. key is a string literal, and type the end of the name
- * of a json_text_*() function.
- */
+/* put_member() appends a member to the outermost object, put_value() to an object within a list. `key` is a string
+ * literal; `type` is the end of the name of a json_text_*() function. Neither can append the first member. */
 #define put_member(t, key, type, value) (json_text_literal((t), ",\n  \"" key "\": "), json_text_##type((t), (value)))
 #define put_value(t, key, type, value)  (json_text_literal((t), ", \"" key "\": "), json_text_##type((t), (value)))
 
@@ -147,7 +146,7 @@ static void put_lists(JsonText *t, const Allocation *a) {
         json_text_literal(t, "]");
 }
 
-/* Returns the oldest version that has all members that `a` needs, so that older daemons can read the file. */
+/* Returns the oldest version, from 2 on, with all members that `a` needs, so that older daemons can read the file. */
 static uint64_t version_of(const Allocation *a) {
         uint64_t version = 2;
 

@@ -20,7 +20,7 @@ int ledger_reserve_regions(Ledger *l, const Allocation *a);
 void ledger_enter_regions(Ledger *l, Allocation *a);
 void ledger_leave_regions(Ledger *l, Allocation *a);
 void ledger_free_regions(Ledger *l);
-/* Adds or subtracts one ready member in the regions of `a`. */
+/* Adds (`ready` is true) or subtracts one ready member in each region of `a`. */
 void ledger_count_ready(Ledger *l, const Allocation *a, bool ready);
 /* Refuses if `a` has a region of another owner, describes a region otherwise than the ledger does, or has more new
  * regions than the ledger has room for. */

@@ -107,8 +107,8 @@ static const PciDevice *find_card(const AllocationDevice *d, const Inventory *in
 }
 
 /*
- * Returns true when another device cannot move to `now` while `d` keeps its address: both are the same address, or one
- * is the address of the other's PF.
+ * Returns true when another device cannot move to `now` while `d` keeps its address: `d` and `now` have the same
+ * address, or one has the address of the other's PF.
  */
 static bool conflicts(const AllocationDevice *d, const PciDevice *now) {
         return pci_address_equal(d->address, now->address) ||

@@ -100,7 +100,8 @@ static bool lacks_type(const Policy *policy, const Pool *pool) {
 }
 
 /*
- * Collects the module ids of the GPUs of a pool; with NULL, of all pools with Fabric=yes. False: a GPU's id is unknown.
+ * Collects the module ids of the GPUs of a pool with Fabric=yes or, if `pool` is NULL, of all such pools. False: a
+ * GPU's id is unknown.
  */
 static bool find_modules(const Policy *policy, const Pool *pool, uint64_t *ret) {
         const Inventory *inv = policy->inventory;

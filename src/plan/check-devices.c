@@ -51,7 +51,7 @@ static bool has_sriov_off(const PciDevice *dev) {
         return pci_device_is_connectx(dev) && dev->type == PCI_TYPE_DEVICE;
 }
 
-/* Adds a note if no NIC has SR-IOV. The result stays CHECK_OK. */
+/* Adds a finding with CHECK_OK if no NIC has SR-IOV. */
 static void tell_capability(const Inventory *inv, CheckReport *report) {
         for (size_t i = 0; i < inv->n_devices; i++)
                 if (pci_device_is_nic(&inv->devices[i]) && inv->devices[i].type != PCI_TYPE_DEVICE)
@@ -90,7 +90,7 @@ typedef enum Lack {
         LACK_ALL, /* the PF has no VFs, but the daemon can create them */
         LACK_SOME,
         LACK_LAG,      /* the host's bond has no RoCE LAG because the PF has VFs */
-        LACK_EXCLUDED, /* the configuration excludes the PF or its VFs */
+        LACK_EXCLUDED, /* the configuration excludes the PF or its VFs, or Config.block_reason is set */
         _LACK_MAX,
 } Lack;
 
@@ -152,7 +152,7 @@ static void tell_lack(const CheckFacts *facts, const Pool *pool, Lack lack, cons
                 check_add(report, CHECK_WARNING, why.remedy, "PF %s%s: %s", address, AND_MORE(n - 1), why.message);
 }
 
-/* Adds one finding for all PFs of the pool with this lack. */
+/* Adds one finding for all PFs with this lack on which the pool asks for VFs. */
 static void check_pool_vfs(const CheckFacts *facts, const Pool *pool, Lack lack, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
         const PciDevice *first = NULL;
@@ -179,7 +179,7 @@ void check_sriov(const CheckFacts *facts, CheckReport *report) {
         check_firmware(facts->policy->inventory, report);
 }
 
-/* Check: drivers and settings that would take devices before passthroughd, or after it. */
+/* Check: other programs, drivers and settings that claim devices. */
 
 static void check_cmdline_ids(const char *cmdline, CheckReport *report) {
         static const char *const keys[] = { "vfio-pci.ids", "pci-stub.ids" };
@@ -208,7 +208,8 @@ static void check_nouveau(const Inventory *inv, CheckReport *report) {
                           PCI_ADDRESS_STR(first->address), AND_MORE(n - 1));
 }
 
-/* Reports devices whose driver_override differs from their driver: the next probe would change the driver. */
+/* Reports devices whose driver_override differs from their driver: after an unbind, only the driver in driver_override
+ * could bind them. */
 static void check_overrides(const Inventory *inv, CheckReport *report) {
         const PciDevice *first = NULL;
         size_t n = 0;
@@ -229,7 +230,8 @@ static void check_overrides(const Inventory *inv, CheckReport *report) {
 }
 
 /*
- * Reports devices of pools that driverctl binds as well: at boot and after hot-plug, which undoes allocations.
+ * Reports devices of pools that driverctl binds as well. It does so at boot and after hot-plug, and undoes allocations
+ * by that.
  */
 static void check_driverctl(const CheckFacts *facts, CheckReport *report) {
         for (size_t i = 0; i < facts->n_settings; i++) {
@@ -274,7 +276,7 @@ void check_drivers(const CheckFacts *facts, CheckReport *report) {
 
 /* Check: which devices of pools a release cannot reset. */
 
-/* Adds one finding for all such devices of a pool. */
+/* Adds one finding for all devices of the pool that a release cannot reset. */
 static void check_pool_reset(const Policy *policy, const Pool *pool, CheckReport *report) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };

@@ -43,8 +43,8 @@ void check_interrupts(const CheckFacts *facts, CheckReport *report) {
                           "VFIO's allow_unsafe_interrupts is on, so a guest can send any interrupt to the host.");
 }
 
-/* Check: the driver for guests is loaded, which is VfioDriver= or, for Xen, pciback. check_pools() names the devices of
- * pools that cannot be allocated without it. */
+/* Check: the driver for guests (VfioDriver= or, for Xen, pciback) is loaded. check_pools() names the devices of pools
+ * that cannot be allocated without the driver. */
 
 void check_vfio(const CheckFacts *facts, CheckReport *report) {
         const Inventory *inv = facts->policy->inventory;
@@ -167,8 +167,8 @@ void check_numa(const CheckFacts *facts, CheckReport *report) {
 
 /* Check: the host does not use the memory of GPUs. */
 
-/* Finds the first NUMA node with memory and without CPUs whose memory is that of a GPU or, if owned is false, of no
- * known GPU. NULL: there is none. *ret_more: how many such nodes follow. */
+/* Returns the first NUMA node that has memory and no CPUs, and whose memory belongs to a known GPU (`owned` is true) or
+ * to no known GPU (false). NULL: there is none. *ret_more: how many such nodes follow. */
 static const NumaNode *find_device_node(const Inventory *inv, bool owned, size_t *ret_more) {
         const NumaNode *first = NULL;
         size_t n = 0;
@@ -209,7 +209,7 @@ static void tell_far_memory(const Inventory *inv, CheckReport *report) {
 }
 
 /* Adds one finding for all coherent GPUs of pools that guests get without their memory, because their VFIO driver is
- * not the one for it. */
+ * not COHERENT_DRIVER. */
 static void tell_lost_memory(const Policy *policy, CheckReport *report) {
         _cleanup_free_ char *first = NULL;
         const char *remedy = NULL;

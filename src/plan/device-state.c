@@ -114,7 +114,7 @@ static bool is_kept(const HostView *view, const PciDevice *dev) {
         return d && d->vgpu_type > 0 && (dev->vgpu_type == 0 || allocation_device_has_vgpu(d, dev));
 }
 
-/* Returns how many VFs of the GPU with lower addresses than dev are free for a vGPU of the same pool. */
+/* Returns how many VFs or slots of the GPU at lower addresses than that of dev are free for a vGPU of the same pool. */
 static unsigned count_before(const HostView *view, const PciDevice *dev) {
         const PciDevice *pf = inventory_find(view->inventory, dev->physfn);
         const Pool *pool = policy_pool(view->policy, dev);
@@ -249,8 +249,8 @@ static DeviceState held_state(const HostView *view, const Allocation *holder, co
         }
 }
 
-/* Says why the host keeps the device. For a PF with a wrong number of VFs, which only new options of mlx4_core change,
- * says that instead or, if the host needs the PF, in addition. */
+/* Says why the host keeps the device. If the device is an mlx4 card with a wrong number of VFs, says instead that only
+ * new options of mlx4_core change this number; if the host needs the card, says both. */
 static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) {
         Verdict v = policy_check(view->policy, dev, ret);
         _cleanup_refusal_ Refusal why = { 0 };
@@ -270,7 +270,7 @@ static void tell_host(const HostView *view, const PciDevice *dev, Refusal *ret) 
                 (void) string_copy(&ret->remedy, why.remedy);
 }
 
-/* Says that guests get this coherent GPU without its memory, if its VFIO driver is not the one for the memory. */
+/* Says that guests get this coherent GPU without its memory, if its VFIO driver is not COHERENT_DRIVER. */
 static void tell_lost_memory(const HostView *view, const PciDevice *dev, Refusal *ret) {
         _cleanup_free_ char *text = NULL;
         const char *remedy;

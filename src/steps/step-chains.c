@@ -82,7 +82,7 @@ int steps_set_chains(StepList *l, const Inventory *inv) {
         return 0;
 }
 
-/* Counts the GPU checks. The first of these steps asks about the GPUs of all of them, one GPU after the other. */
+/* Counts the STEP_CHECK_GPU of the list. The first of them asks about the GPUs of all, one GPU after the other. */
 static unsigned count_gpu_checks(const StepList *l) {
         unsigned n = 0;
 
@@ -111,8 +111,8 @@ static bool is_asked_with_previous(const StepList *l, size_t i) {
         return i > 0 && l->steps[i].kind == STEP_CHECK_GPU && l->steps[i - 1].kind == STEP_CHECK_GPU;
 }
 
-/* Returns how long the part of the list may take. If l->parallel is more than 1, that many chains run at a time, and
- * each counts as long as the longest one. */
+/* Returns how many seconds the part of the list may take. If l->parallel is more than 1, that many chains run at a
+ * time, and each of them counts as long as the longest chain. */
 static unsigned part_timeout_sec(const StepList *l, size_t first, size_t end) {
         unsigned n = 0, all = 0, longest = 0;
 

@@ -65,8 +65,8 @@ int steps_reset(const Allocation *a, const Inventory *inv, const Config *config,
 
 /* Steps for NVIDIA GPUs that have returned to the host. */
 
-/* Returns true when NVIDIA's driver has the device after the steps: a step binds the device to it; or no step binds the
- * device and the driver has it already, as after an interrupted release. */
+/* Returns true when NVIDIA's driver has the device after the steps: a step binds the device to this driver; or no step
+ * binds the device, and the driver has it already, as after an interrupted release. */
 static bool is_with_nvidia(const StepList *l, const AllocationDevice *d, const Inventory *inv) {
         const PciDevice *dev = inventory_find(inv, d->address);
 
@@ -140,7 +140,7 @@ static const Pool *pool_of_unbound(const Step *s, const Allocation *a, const Con
         return d && d->pool ? config_find_pool(config, d->pool) : NULL;
 }
 
-/* The functions below look at the first n steps of the list, and append steps for them. */
+/* The next two functions look at the first n steps of the list, and append steps for them. */
 
 static void stop_services(StepList *l, size_t n, const Allocation *a, const Config *config) {
         for (size_t i = 0; i < n; i++) {
@@ -215,7 +215,7 @@ bool step_lists_share_region(const StepList *a, const StepList *b) {
 
 /* Steps that activate and deactivate the NVLink partition of an allocation. */
 
-/* Adds the step if the allocation has a partition and Manager= is set. Returns true if it did. */
+/* Adds the step if the allocation has a partition and Manager= is set. Returns true if the step was added. */
 static bool add_fabric_step(StepList *l, StepKind kind, const Allocation *a, const Config *config) {
         if (a->partition < 0 || !config->fabric_manager)
                 return false;

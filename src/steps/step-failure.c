@@ -151,8 +151,8 @@ static const struct {
         { STEP_ATTRIBUTES, EBUSY, "the PF's interface is down or busy; bring it up." },
 };
 
-/* Returns as text the attributes of the step that the PF does not offer. found: the attributes that the PF offers. NULL
- * when the PF offers them all, when `found` is NULL, or when out of memory. */
+/* Returns as text the attributes of the step that the PF does not offer. `found`: the attributes that the PF offers.
+ * NULL when the PF offers them all, when `found` is NULL, or when out of memory. */
 static char *lacking(const Step *s, const VfAttributes *found) {
         VfAttributes to = s->vf.attributes;
 

@@ -251,7 +251,7 @@ static Present present(const Allocation *a, const AllocationDevice *d, const Inv
         return now;
 }
 
-/* Adds a step of the given kind for the attributes of a VF that are set, if any are. */
+/* Adds a step of the given kind for those attributes of a VF that are set; no step if none is set. */
 static void give(StepList *l, StepKind kind, const AllocationDevice *d, const PciDevice *vf,
                  const VfAttributes *attributes) {
         if (attributes->set != 0)
