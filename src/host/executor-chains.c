@@ -35,12 +35,13 @@ typedef struct Lane {
 
 typedef struct Leader {
         Run run;
-        int lock;            /* lock file of the job; negative: none */
-        Position *positions; /* by chain, the position of its process; [0]: of the process for all chains */
+        int lock; /* lock file of the job; negative: none */
+        Position
+                *positions; /* by chain: the position of the chain's process; [0]: that of the process for all chains */
         Lane *lanes;
         struct pollfd *fds;  /* one for each lane, filled by wait_for_lane() */
-        size_t n, n_running; /* processes that have not exited; n_running of them were not given up */
-        Part rest;           /* what remains after the process for all chains was given up, for another process */
+        size_t n, n_running; /* n: processes that have not exited. n_running: those of them that were not given up */
+        Part rest; /* the steps that remain for another process after the process for all chains was given up */
         bool failed, not_undone, died, timed_out;
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
@@ -146,8 +147,8 @@ static void condemn(const Leader *l, size_t at) {
         }
 }
 
-/* Leaves out the chain of the step from now on: its steps are neither run nor undone. After a STEP_PLUG nothing at all
- * is undone, because the guest may have the device. */
+/* Leaves out the chain of a given-up step from now on: the steps of the chain are neither run nor undone. If the step
+ * is a STEP_PLUG, nothing at all is undone, because the guest may have the device. */
 static void abandon(Leader *l, size_t at) {
         const Step *s = &l->run.steps->steps[at];
 
@@ -187,7 +188,8 @@ static void give_up(Leader *l, Lane *lane) {
         else {
                 l->timed_out = true;
                 result = RUN_TIMED_OUT;
-                /* Later steps rely on one that runs alone: an unbind relies on the guest's release. */
+                /* Later steps rely on a step that runs alone, as an unbind relies on the guest's release of the
+                 * device. */
                 if (!steps->outlives_stuck || s->chain == 0)
                         *l->run.stop = true;
         }
