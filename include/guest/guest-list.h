@@ -49,7 +49,7 @@ typedef enum GuestRecord {
          * "fwcfg"); a kind of confidential guest that libvirt can run, such as "sev-snp"; such a kind followed by
          * FIRMWARE_SUFFIX, if there is a firmware for it; a version as in LibvirtFeatures: "libvirt N" or "qemu N" */
         GUEST_RECORD_FEATURES,
-        GUEST_RECORD_COMPLETE, /* all were sent since GUEST_RECORD_LIST: domains without a record do not run */
+        GUEST_RECORD_COMPLETE, /* since GUEST_RECORD_LIST each running domain was sent: any other domain does not run */
         GUEST_RECORD_FAILED,   /* REASON: why libvirt cannot be asked. passthroughd-libvirt ends */
 } GuestRecord;
 

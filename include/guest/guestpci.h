@@ -66,8 +66,8 @@ typedef struct GuestPci {
 typedef struct GuestPciRoom {
         unsigned first_index; /* lowest free index of a controller, at least 1: 0 is pcie-root */
         unsigned bus_end;     /* first bus number that is not free */
-        unsigned others;      /* root ports on pcie.0 for other devices than ours */
-        unsigned seekers;     /* other devices that libvirt may put on a spare port, if no other port is free */
+        unsigned others;  /* number of bus numbers that the rest of the domain may need at pcie.0, as for root ports */
+        unsigned seekers; /* number of other devices that libvirt may put on a spare port, if no other port is free */
 } GuestPciRoom;
 
 /* The room in a domain without a template. */
@@ -94,7 +94,7 @@ Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Alloca
 /* Returns the guest cell on the NUMA node of the device; -1: none. */
 int guest_pci_cell(const Allocation *a, const AllocationDevice *dev);
 
-/* Returns the controller below which a function is. */
+/* Returns the controller directly above a function. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
 /* Returns the address that the guest sees; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);

@@ -24,8 +24,8 @@ typedef void (*GuestsChanged)(void *userdata);
 
 /*
  * Creates a client of the libvirt at uri. The socket of qemu:///system is searched for below the root of fs;
- * connections to other libvirts are tried at once. The first guest_client_ask() starts the process, or the appearance
- * of the socket does. SIGCHLD must be blocked. Returns 0 or a negative errno.
+ * connections to other libvirts are tried at once. The process is started by the first guest_client_ask(), or before
+ * that when the socket appears. SIGCHLD must be blocked. Returns 0 or a negative errno.
  */
 int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsChanged changed, void *userdata,
                      GuestClient **ret);

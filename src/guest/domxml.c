@@ -93,7 +93,7 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDe
         write_attributes(d, node, &dev->attributes);
 }
 
-/* Writes a region into the metadata, with all allocations that share it. */
+/* Writes a region into the metadata, with the names of all allocations that share the region. */
 static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
         xmlNode *node = node_add(d, parent, "shared-memory");
 
@@ -106,7 +106,7 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
-/* Writes into the metadata why the guest's devices have iommufd or not. */
+/* Writes into the metadata whether the guest's devices use iommufd, and why. */
 static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         _cleanup_free_ char *why = NULL;
         xmlNode *node;
@@ -133,7 +133,8 @@ static void write_metadata_lacks(Domain *d, xmlNode *parent) {
                 node_set_text(d, node_add(d, parent, DOMXML_WARNING), "%s", line);
 }
 
-/* Writes the metadata, which say whose domain this is, in one element: libvirt permits one for each namespace. */
+/* Writes the metadata: the allocation of the domain, its devices, shared memory and notes. All are inside one element,
+ * because libvirt permits one element for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
         xmlNs *ns = node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) DOMXML_PREFIX) : NULL;

@@ -12,7 +12,7 @@
 
 #define CRITICAL_ENTRIES_MAX 65536U /* a directory with more entries counts as unreadable */
 
-/* The network addresses that the host uses, with the interfaces to them. */
+/* The network addresses that the host uses, with the interfaces through which routes lead to them. */
 typedef struct Peers Peers;
 
 typedef struct Critical {
@@ -86,7 +86,8 @@ const char *critical_last_component(const char *path);
 
 /* Marks the devices below a block device with this kernel name. */
 int critical_mark_block(const Critical *c, const char *name, const char *use);
-/* Sets *ret to the target path of a device node. An error goes to critical_unreadable(), and *ret is a copy of node. */
+/* Sets *ret to the real path of a device node, with links followed. An error goes to critical_unreadable(), and *ret is
+ * a copy of node. */
 int critical_resolve_node(const Critical *c, const char *node, char **ret);
 /* Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0), and the other devices of
  * its btrfs. Ignores other paths. Modifies node. */

@@ -72,7 +72,8 @@ struct DeviceDir {
         size_t n_mdevs;
 };
 
-/* The first Attribute with each initial letter: most entries are compared with few names. */
+/* The first Attribute with each initial letter, so that an entry is compared only with the names that begin with its
+ * letter. */
 static const Attribute first_attribute[] = {
         ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
         ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_D3COLD_ALLOWED,

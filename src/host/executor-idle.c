@@ -75,7 +75,8 @@ int run_check_idle(const Run *run, const Step *s) {
 
         if (!queries)
                 return -ENOMEM;
-        /* run_check_idle() of the previous step has checked this device, too. */
+        /* An earlier run_check_idle() has checked this device, too, with all STEP_CHECK_IDLE that directly follow one
+         * another. */
         if (s > run->steps->steps && s[-1].kind == STEP_CHECK_IDLE)
                 return 0;
         for (; s + n < end && s[n].kind == STEP_CHECK_IDLE; n++)
@@ -91,8 +92,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
                 return run_fail(run, s, locked, "%s", "");
         query.is_locked = locked > 0;
         r = find_user(run, s, &query, 1);
-        /* Without a holder, the lock was refused because the kernel itself uses the GPU, or a process that is ending
-         * and has no descriptors any more. */
+        /* If there is no holder, the lock was refused because the GPU is used by the kernel itself, or by a process
+         * that is ending and has no descriptors any more. */
         if (r == 0 && locked == -EBUSY)
                 return run_fail(run, s, -EBUSY,
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
@@ -103,8 +104,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
 
 /*
  * vfio-pci enables a device while a process has it open (vfio_pci_core_enable() in drivers/vfio/pci/vfio_pci_core.c),
- * so a device that is not enabled needs no search. An enabled device needs one: its former host driver may have left it
- * enabled.
+ * so a device that is not enabled needs no search. An enabled device need not be open: its former host driver may have
+ * left it enabled.
  */
 int idle_check_closed(const Run *run, const Step *s) {
         HolderQuery query = { .address = s->device, .is_vf = true };

@@ -16,8 +16,7 @@
 typedef struct PlugPlace {
         bool needless;       /* libvirt has no such domain, so nothing is plugged */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
-        const char
-                *iommufd; /* result of domain_facts_iommufd() for the domain; NULL also if libvirt has no such domain */
+        const char *iommufd; /* result of domain_facts_iommufd(); NULL also if libvirt has no such domain */
 } PlugPlace;
 
 /* What a run knows about a service that it stops. */
@@ -34,17 +33,16 @@ typedef struct StepResult {
         bool device_failed;
         VfAttributes found;
         ServiceState service;
-        bool shared; /* a command or question for several steps has done this step, too; then result and status are set
-                      */
+        bool shared; /* a command or question for several steps has done this step, too, and set result and status */
         int result, status;
         bool reported; /* the result was reported or needs no report, for example after run_fail() or together with an
                           earlier step; run_forward() does not run the step again */
         PlugPlace place;
 } StepResult;
 
-/* What a process of the run does now. The process that watches it reads this. */
+/* What a process of the run does now. The watching process (executor-chains.c) reads this. */
 typedef struct Position {
-        _Atomic uint64_t since; /* when it began: CLOCK_MONOTONIC, microseconds */
+        _Atomic uint64_t since; /* when the process began to do this: CLOCK_MONOTONIC, microseconds */
         _Atomic uint32_t step;  /* index into the list */
         _Atomic uint32_t doing; /* a Doing */
 } Position;
@@ -90,7 +88,7 @@ typedef enum LaneEnd {
         LANE_DONE = 0,
         LANE_FAILED = 10, /* a step failed, or a check or a read before the first write, which was reported; or the
                              receiver of the reports ended the run before the first write */
-        LANE_LACKING,     /* a step failed, and is not necessary: step_may_lack() */
+        LANE_LACKING,     /* a step failed, and the run counts as done without it: step_may_lack() */
         LANE_NOT_UNDONE,  /* the undo of a step failed */
         LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing else is undone */
 } LaneEnd;
@@ -114,7 +112,8 @@ int run_fail(const Run *run, const Step *s, int error, const char *format, ...) 
 
 /* executor-steps.c */
 
-/* Reads the attributes of the VF of the step. *found is empty if the PF offers none. */
+/* Reads the attributes of the VF of the step. Returns 0 with an empty *found if the PF offers none, otherwise as
+ * vf_attributes_read(). */
 int step_read_attributes(const Run *run, const Step *s, VfAttributes *found);
 int run_check_health(const Run *run, const Step *s);
 

@@ -136,7 +136,7 @@ int run_check_health(const Run *run, const Step *s) {
 #define INTERFACE_POLL_MSEC 50
 
 /* Returns true when the interface of the PF may still appear and the step must wait for it: the PF is a network or
- * InfiniBand device, and the step fails without attributes of its VF. sysfs does not notify, so the caller polls. */
+ * InfiniBand device, and the step fails if the PF offers no attributes. sysfs does not notify, so the caller polls. */
 static bool may_appear(const Sysfs *fs, const Step *s) {
         char class[SYSFS_ATTRIBUTE_MAX];
 
@@ -239,7 +239,7 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
 
 /* Ignores errors after which there is nothing to undo. Fabric Manager may not run or not be ready: when it has started
  * and waits for the ids of the active partitions, root_follow_partitions() sends them. Other causes, such as another
- * version or other partitions, have made the step itself fail, so it has changed nothing. */
+ * version or other partitions, have made the step itself fail. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

@@ -147,7 +147,7 @@ int run_clean(const Run *run, const Step *s) {
 /* Time limit for each GPU: the driver takes seconds to initialize a GPU that no process has open. */
 #define GPU_USEC 20000000U
 
-/* Turns on persistence mode. passthroughd-root logs a failure, which ends nothing. */
+/* Turns on persistence mode. A failure does not end the run: passthroughd-root only logs it. */
 int run_persistence(const Run *run _unused_, const Step *s) {
         (void) root_set_persistence(s->device, clock_usec(CLOCK_MONOTONIC) + GPU_USEC);
         return 0;
@@ -171,8 +171,8 @@ static bool may_be_persistent(const Sysfs *fs, const Step *s) {
 
 typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 
-/* Asks passthroughd-root about GPUs. If passthroughd-root itself hangs with the driver, the first GPU of the question
- * gets -ETIMEDOUT. After a GPU with -ETIMEDOUT no further GPU is asked about. */
+/* Asks passthroughd-root about GPUs, at most ROOT_GPUS_MAX in one question. If passthroughd-root itself hangs in the
+ * driver, the first GPU of the question gets -ETIMEDOUT. After a GPU with -ETIMEDOUT no further GPU is asked about. */
 static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
         size_t part;
 
@@ -190,7 +190,7 @@ static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size
         }
 }
 
-/* GPUs of several steps, for one question. */
+/* GPUs of several steps, for a question about all of them. */
 typedef struct Gpus {
         PciAddress *devices;
         const Step **steps;

@@ -15,8 +15,8 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* Returns true when the device of the step (for a slot: its GPU) was removed, or the VF to which the step gives
- * attributes. */
+/* Returns true when the device of the step was removed (for a slot of a GPU: the GPU), or the VF to which the step
+ * gives attributes. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
@@ -235,7 +235,7 @@ static LaneEnd run_one(const Run *run, const Step *s) {
                 run_report(run, s, (Report) { .kind = REPORT_LACKING, .error = r });
                 return LANE_LACKING;
         }
-        /* Only the device has failed: continue without it. */
+        /* The failure concerns this device alone: the run continues. */
         if (done->device_failed) {
                 run_report_device_failed(run, s, r);
                 return LANE_DONE;

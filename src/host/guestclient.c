@@ -203,8 +203,8 @@ static bool has_socket(const GuestClient *c) {
         return false;
 }
 
-/* Starts the process, if none runs and libvirt's socket exists. For another URI than SYSTEM_URI, does not look for the
- * socket. */
+/* Starts the process, if none runs and libvirt's socket exists. The socket is only looked for if the URI is
+ * SYSTEM_URI. */
 static void start_process(GuestClient *c) {
         int r;
 

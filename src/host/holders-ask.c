@@ -30,8 +30,8 @@ typedef struct Answer {
 
 static const char *socket_path;
 static unsigned patience_sec = PATIENCE_SEC;
-/* Connection of a question that has no answer yet, and the process that asked. A child closes it like all inherited
- * descriptors. */
+/* Connection of a question that has no answer yet, and the process that asked. A child process closes the connection,
+ * like all descriptors that it inherits. */
 static int unanswered = -1;
 static pid_t unanswered_pid;
 /* True after a warning that the service does not answer, until it answers. */
