@@ -11,7 +11,7 @@
 #include "model/libvirt.h"
 #include "util/cleanup.h"
 
-/* The most bytes of a record: a device takes up to 36, and GUEST_PLACE_TEXT_MAX for its place. */
+/* The most bytes of a record. A device takes up to 36 bytes, and its place up to GUEST_PLACE_TEXT_MAX. */
 #define GUEST_RECORD_MAX  98304U
 #define GUEST_DEVICES_MAX 512U
 #define GUESTS_MAX        4096U
@@ -49,12 +49,12 @@ typedef enum GuestRecord {
          * "fwcfg"); a kind of confidential guest that libvirt can run, such as "sev-snp"; such a kind followed by
          * FIRMWARE_SUFFIX, if there is a firmware for it; a version as in LibvirtFeatures: "libvirt N" or "qemu N" */
         GUEST_RECORD_FEATURES,
-        GUEST_RECORD_COMPLETE, /* all were sent since GUEST_RECORD_LIST: domains without a record do not run */
+        GUEST_RECORD_COMPLETE, /* since GUEST_RECORD_LIST each running domain was sent: any other domain does not run */
         GUEST_RECORD_FAILED,   /* REASON: why libvirt cannot be asked. passthroughd-libvirt ends */
 } GuestRecord;
 
-/* Enters a record in the list. Changes text. Returns kind, or -ENOMEM, or -EBADMSG for a malformed record or one beyond
- * a limit; an error leaves l unchanged. */
+/* Enters a record in the list. Changes text. Returns kind; -ENOMEM; or -EBADMSG for a malformed record, or for a record
+ * that exceeds a limit. After an error, `l` is unchanged. */
 int guest_list_apply(GuestList *l, int kind, char *text);
 
 /* Returns the guest that has the device; NULL: none. */

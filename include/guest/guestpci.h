@@ -7,8 +7,9 @@
  *
  * GUEST_TOPOLOGY_FLAT: one expander for each cell that has cards, a root port for each card. GUEST_TOPOLOGY_MIRROR: one
  * expander for each host root complex of a cell; cards that share a switch on the host share a switch in the guest, so
- * that the guest sees the distances between them. The layout depends only on the allocation, so it stays as promised
- * when a device leaves the node.
+ * that the guest sees the distances between them. Controllers and addresses depend only on the allocation and on
+ * GuestPciRoom, so they stay as promised when a device leaves the node. GuestPci.hole64 depends on the devices of the
+ * node, too.
  *
  * Bus numbers 0 to 255 are one space. An expander owns the numbers from its busNr up to that of the next expander.
  * Firmware numbers the buses behind the expander from there, depth first, and silently drops devices that do not fit.
@@ -55,10 +56,9 @@ typedef struct GuestPci {
         GuestController *controllers; /* ascending by index, dense from room->first_index */
         size_t n_controllers;
         size_t n_used;            /* number of controllers before the spare ports */
-        GuestFunction *functions; /* assigned and companion devices, in the allocation's order */
+        GuestFunction *functions; /* the devices that guest_pci_shows(), in the allocation's order */
         size_t n_functions;
-        uint64_t hole64; /* bytes that the 64-bit MMIO window needs, a power of two; 0: the default of the machine is
-                            enough */
+        uint64_t hole64; /* bytes that the 64-bit MMIO window needs, a power of two; 0: the default is enough */
         bool hint;       /* UEFI makes a window of this size only with a hint */
 } GuestPci;
 
@@ -66,8 +66,8 @@ typedef struct GuestPci {
 typedef struct GuestPciRoom {
         unsigned first_index; /* lowest free index of a controller, at least 1: 0 is pcie-root */
         unsigned bus_end;     /* first bus number that is not free */
-        unsigned others;      /* root ports on pcie.0 for other devices than ours */
-        unsigned seekers;     /* other devices that libvirt may put on a spare port, if no other port is free */
+        unsigned others;  /* number of bus numbers that the rest of the domain may need at pcie.0, as for root ports */
+        unsigned seekers; /* number of other devices that libvirt may put on a spare port, if no other port is free */
 } GuestPciRoom;
 
 /* The room in a domain without a template. */
@@ -78,34 +78,35 @@ typedef struct GuestPciRoom {
  */
 bool guest_pci_shows(const AllocationDevice *dev);
 
-/* Computes the layout. 0; -ENOMEM; or -E2BIG: bus numbers, indices of controllers or slots are too few. */
+/* Computes the layout. Returns 0; -ENOMEM; or -E2BIG when there are more cards or expanders than their limits above, or
+ * too few bus numbers, indices of controllers or slots. */
 int guest_pci_new(const Inventory *inv, const Allocation *a, const GuestPciRoom *room, GuestPci **ret);
 GuestPci *guest_pci_free(GuestPci *p);
 DEFINE_CLEANUP(GuestPci *, guest_pci_free)
 
 /*
- * Sets a->topology to wanted. If wanted is invalid, to mirror for more than one assigned device if that fits, otherwise
- * to flat. Refuses mirror if it was wanted and does not fit beside the usual devices of a domain; does not check
- * whether flat fits.
+ * Sets a->topology to `wanted`. If `wanted` is _GUEST_TOPOLOGY_INVALID, sets it to mirror if the allocation has more
+ * than one assigned device and mirror fits, otherwise to flat. Refuses mirror if it was wanted and does not fit beside
+ * the usual devices of a domain. Does not check whether flat fits. VERDICT_LIMIT: out of memory.
  */
 Verdict guest_topology_choose(const Inventory *inv, GuestTopology wanted, Allocation *a, Refusal *ret);
 
 /* Returns the guest cell on the NUMA node of the device; -1: none. */
 int guest_pci_cell(const Allocation *a, const AllocationDevice *dev);
 
-/* Returns the controller below which a function is. */
+/* Returns the controller directly above a function. */
 const GuestController *guest_pci_port(const GuestPci *p, const GuestFunction *f);
 /* Returns the address that the guest sees; bus 0: unknown. */
 PciAddress guest_pci_seen(const GuestPci *p, const GuestFunction *f);
-/* Returns the place in the guest of each device of `a`, for a guest that starts with layout p, which was computed from
- * `a`. The caller frees; NULL when out of memory. */
+/* Returns the place in the guest of each device of `a`, for a guest that starts with the layout `p`, which was computed
+ * from `a`. The caller frees the array; NULL when out of memory. */
 GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
 
 /* guestport.c: chooses free ports of a running domain (SparePorts=) for devices that are attached. */
 
 /*
- * Chooses a port for each of the n devices of the allocation that the domain does not have yet. bars: the bytes of the
- * BARs of each device. xml: libvirt's document of the domain.
+ * Chooses a port for each of the n `devices`, except those that the domain has already and those that guest_pci_shows()
+ * leaves out. bars: the bytes of the BARs of each device. xml: libvirt's document of the domain.
  *
  * A device on the NUMA node of a guest cell gets a port behind an expander of that cell. If the guest mirrors the
  * host's root complexes, this is preferably an expander with other devices of the same root complex. Any other device
@@ -117,8 +118,9 @@ GuestPlace *guest_pci_places(const GuestPci *p, const Allocation *a);
  * the firmware reserved. QEMU's command line can make the firmware reserve more (-global
  * pcie-root-port.pref64-reserve=SIZE).
  *
- * Returns VERDICT_NONE and sets *ret, which the caller frees, in the order of devices. Otherwise VERDICT_NO_FREE_PORT,
- * VERDICT_NOT_SUPPORTED for BARs without room, or for a document that cannot be read, or VERDICT_LIMIT: out of memory.
+ * Returns VERDICT_NONE and sets *ret, which the caller frees, in the order of `devices`. Otherwise returns
+ * VERDICT_NO_FREE_PORT; VERDICT_NOT_SUPPORTED if the BARs have no room or the document cannot be read; or VERDICT_LIMIT
+ * when out of memory.
  */
 Verdict guest_ports_choose(const Allocation *a, const PciAddress *devices, const uint64_t *bars, size_t n,
                            const char *xml, GuestFunction **ret, size_t *ret_n, Refusal *ret_refusal);

@@ -32,8 +32,9 @@ PlugAction plug_action_from_string(const char *s);
 typedef enum PlugResult {
         PLUG_DONE,
         PLUG_NO_DOMAIN, /* libvirt has no such domain */
-        PLUG_FAILED,    /* libvirt refuses the request, or cannot be reached; nothing has changed */
-        PLUG_KEPT,      /* of detach: the guest does not release the device, or has not within SECONDS */
-        PLUG_UNKNOWN,   /* libvirt gave no answer, so the domain may have the device or not */
+        PLUG_FAILED,    /* nothing has changed: the request is malformed, or libvirt refuses it or cannot be reached */
+        PLUG_KEPT,      /* of detach: the guest refuses to release the device, or has not released it within SECONDS */
+        PLUG_UNKNOWN, /* libvirt gave no answer, or failed after a part of the change: the domain may have the device or
+                         not */
         _PLUG_RESULT_MAX,
 } PlugResult;

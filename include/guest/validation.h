@@ -5,8 +5,8 @@
  * The contract with passthroughd-libvirt, the program that has libvirt validate a domain document. Nothing else of this
  * package is linked with libvirt.
  *
- * Standard input: the document, a NUL, and one decimal number per line for each element in document order: the line of
- * the template that the element comes from, 0 if it comes from no template.
+ * Standard input: the document, a NUL, and then for each element, in document order, a line with a decimal number: the
+ * line of the template that the element comes from, or 0 if it comes from no template.
  *
  * Exit status: a Validation. Any other end of the process counts as VALIDATION_UNKNOWN.
  *
@@ -16,9 +16,9 @@
 
 typedef enum Validation {
         VALIDATION_VALID,   /* libvirt accepts the document */
-        VALIDATION_INVALID, /* libvirt refuses the document because of the template, or an element has a reserved path
-                               (guest/domain-paths.h) */
-        VALIDATION_UNKNOWN, /* libvirt could not check the document */
+        VALIDATION_INVALID, /* libvirt refuses the document because it violates the schema or because of the template,
+                               or an element has a reserved path (guest/domain-paths.h) */
+        VALIDATION_UNKNOWN, /* libvirt could not check the document, or refuses it for another reason */
 } Validation;
 
 #define VALIDATION_PROGRAM    "passthroughd-libvirt"

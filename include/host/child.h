@@ -28,14 +28,14 @@ typedef struct ChildWatch {
 } ChildWatch;
 
 /*
- * Calls exited() once, when the process has exited, and before that late() if timeout_usec passes first (0: no
- * deadline). SIGCHLD must be blocked. Returns 0 or a negative errno. A failure kills and reaps the process, so the
+ * Calls exited() once, when the process has exited. If timeout_usec passes before that, also calls late(); 0: there is
+ * no deadline. SIGCHLD must be blocked. Returns 0 or a negative errno. A failure kills and reaps the process, so the
  * process must not have made a call yet that may hang.
  */
 int child_watch(ChildWatch *w, sd_event *event, pid_t pid, uint64_t timeout_usec, sd_event_child_handler_t exited,
                 sd_event_time_handler_t late, void *userdata);
 /* Kills the process, if one is watched; exited() is called as usual. */
 void child_watch_kill(const ChildWatch *w);
-/* Ends the watch, so that neither exited() nor late() is called. Kills and reaps the process, unless may_hang is set.
- */
+/* Ends the watch, so that neither exited() nor late() is called. Kills and reaps a process that still runs, unless
+ * may_hang is set. */
 void child_watch_done(ChildWatch *w);

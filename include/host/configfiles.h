@@ -5,8 +5,8 @@
  * Finds and reads the configuration files, in the order of systemd. The main file is the first
  * passthroughd/passthroughd.conf of /etc, /run, /usr/local/lib and /usr/lib. The drop-ins
  * passthroughd/passthroughd.conf.d/ *.conf of all four directories follow, sorted by file name. A drop-in hides
- * drop-ins of the same name in the later directories, also if it has no lines itself because it is masked: empty, or a
- * link to /dev/null.
+ * drop-ins of the same name in the later directories. A masked drop-in, which is empty or a link to /dev/null, does so
+ * without adding lines itself.
  */
 
 #include "config/config.h"
@@ -25,21 +25,21 @@ extern const char *const config_directories[CONFIG_DIRECTORIES];
  * which links are resolved. file: NULL to search as above; otherwise only file and the drop-ins FILE.d/ *.conf are
  * read, and file is relative to the working directory, not to root.
  *
- * A file that exists but cannot be read is added to the problems of *ret and sets Config.unreadable. With owned, the
- * same happens for a file or a directory of drop-ins that another user than root and this process's user can change
- * (util/owner.h); root must be this machine then. If no file exists, *ret has the defaults, no pools, and n_files 0.
- * Returns 0, -ENOMEM, or the error of opening root.
+ * A file or a directory of drop-ins that exists but cannot be read is added to the problems of *ret and sets
+ * Config.unreadable. With `owned`, the same happens for one that a user other than root and this process's user can
+ * change (util/owner.h); `root` must then be this machine. If no file exists, *ret has the defaults, no pools, and
+ * n_files 0. Returns 0, -ENOMEM, or the error of opening root.
  */
 int config_files_load(const char *root, const char *file, bool owned, Config **ret);
 /* Logs each problem as a warning, and Config.block_reason as an error. */
 void config_log_problems(const Config *c);
 
 /*
- * Reads one configuration file below fs. fs NULL: path is a path of this process. Returns 1 and the text, which is
- * empty for a masked file; 0 when the file does not exist; or a negative errno when the file exists but cannot be read,
- * -ENOENT for a dangling link. The caller frees *ret.
+ * Reads one configuration file below the root of fs. If fs is NULL, path is a path of this process. Returns 1 and the
+ * text, which is empty for a masked file; 0 when the file does not exist; or a negative errno when the file exists but
+ * cannot be read, -ENOENT for a dangling link. The caller frees *ret.
  */
 int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_size);
-/* Lists the names of the drop-ins in a directory, sorted. *ret_n is 0 when the directory does not exist. Returns -E2BIG
- * when the directory has too many files. Free with free_names(). */
+/* Lists the names of the drop-ins in a directory, sorted. *ret_n is 0 when the directory does not exist. Returns 0;
+ * -E2BIG when the directory has too many files; or another negative errno. Free the list with free_names(). */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n);

@@ -33,10 +33,11 @@ void endpoints_use_socket(const char *path);
 /* Asks about n endpoints, at most ENDPOINTS_MAX. Returns a connection, which is readable when the program has answered
  * or has ended; or a negative errno. The caller closes it. */
 int endpoints_ask(const EndpointName *names, size_t n);
-/* Reads an answer for each endpoint, in the order of the question. Returns as wire_receive(). */
+/* Reads an answer for each of the n endpoints, in the order of the question. Returns as wire_receive(); -EBADMSG also
+ * when the number of answers is not n. */
 int endpoints_read(int fd, EndpointAnswer *ret, size_t n);
 
 /* For passthroughd-endpoints: reads the question into names, which has room for ENDPOINTS_MAX. Returns the number of
- * endpoints; or a negative errno, -EBADMSG if a name is not valid. */
+ * endpoints; or a negative errno, -EBADMSG if the question has no name or one that is not valid. */
 int endpoints_receive(int fd, EndpointName *names);
 int endpoints_send(int fd, const EndpointAnswer *answers, size_t n);

@@ -7,8 +7,8 @@
  * When all processes have ended or were given up, the changes of the run are undone in reverse order, again with the
  * chains in parallel.
  *
- * A process whose step has not ended by its limit (step_timeout_sec()) is killed and given up. While the kernel does
- * not return from the step, the process lives on. What follows depends on the step:
+ * A process whose step has not ended by the step's limit (step_timeout_sec()) is killed and given up. The process lives
+ * on until the kernel returns from the step. What follows depends on the step:
  * - If its kind has STEP_FAILS_DEVICE, as a reset has, the device has failed, and so have the other devices of the
  *   chain that have steps left. The run continues.
  * - If step_may_lack() accepts the step, no further step begins, and the run counts as done.
@@ -41,10 +41,11 @@ typedef enum ReportKind {
         REPORT_FOUND,   /* the attributes of the VF of step, read before the first write */
         REPORT_ACTIVE,  /* the service of step is active or starting, so the run will stop it; sent before the first
                            write */
-        REPORT_ALL_FOUND, /* the reports of the kinds FOUND, ACTIVE and PERSISTENT were sent, and there were any; the
-                             run continues when the report function returns 0 */
-        REPORT_STARTED, /* systemd was asked to start the service of step. error: 0, also if the start takes longer; or
-                           why it failed */
+        REPORT_ALL_FOUND, /* all reports of the kinds FOUND, ACTIVE and PERSISTENT were sent; the run continues when the
+                             report function returns 0. Not sent if no report is ACTIVE or PERSISTENT and each FOUND is
+                             empty */
+        REPORT_STARTED, /* systemd was asked to start the service of step. error: 0, also if the start has not ended in
+                           time; otherwise why the start failed */
         REPORT_NOT_STARTED, /* systemd could not be asked to start the service of step, because of error */
         REPORT_IOMMUFD,     /* the domain of step uses iommufd for its devices */
         REPORT_HEALTH,      /* the health of the device of step */
@@ -78,23 +79,24 @@ typedef struct Report {
         /* REPORT_FAILED: for some steps, sentences with the cause and the remedy; REPORT_PLACED: the place; otherwise
          * "" */
         char message[HOLDER_SUBJECT_MAX + 2 * HOLDER_TEXT_MAX + 32];
-        bool switchdev; /* REPORT_FAILED of a step that sets attributes: the PF's eswitch is in switchdev mode */
-        char representor[IF_NAMESIZE]; /* in switchdev mode: the representor of the VF; "" when none was found */
+        bool switchdev; /* REPORT_FAILED with -EOPNOTSUPP of a step that sets attributes: the PF's eswitch is in
+                           switchdev mode */
+        char representor[IF_NAMESIZE]; /* if switchdev is set: the representor of the VF; "" when none was found */
 } Report;
 
-/* Receives a report; r is NULL when a process of the run is about to end. Returns 0; only for REPORT_ALL_FOUND it may
+/* Receives a report. `r` is NULL when a process of the run is about to end. Returns 0; only for REPORT_ALL_FOUND may it
  * also return a negative value, which ends the run before the first write. */
 typedef int (*ReportFunction)(const Report *r, void *userdata);
 
 typedef enum RunResult {
-        RUN_DONE,      /* all steps are done, except those of failed devices and those after REPORT_LACKING */
+        RUN_DONE,      /* all steps are done, except those of failed devices and those from a REPORT_LACKING on */
         RUN_FAILED,    /* a step failed or the run could not begin, and all changes that have an undo are undone */
         RUN_DIRTY,     /* a step failed and an undo failed too, or a process died */
-        RUN_TIMED_OUT, /* a process was given up at a step that the run needs; the changes of the other processes are
-                          undone, or with StepList.outlives_stuck kept */
+        RUN_TIMED_OUT, /* a process was given up at a step that the run needs. The changes of the other processes were
+                          undone or, with StepList.outlives_stuck, kept */
 } RunResult;
 
 /* Runs the list. Returns when all processes of the run have exited. lock: the descriptor of the job's lock file
- * (host/joblock.h), in which the process of a chain locks only its chain; negative: none. report() is called in several
- * processes, each with its own memory. */
+ * (host/joblock.h), in which the process of a chain locks only its chain; negative: no lock file. report() is called in
+ * several processes, each with its own memory. */
 RunResult executor_run(const Sysfs *fs, const StepList *steps, int lock, ReportFunction report, void *userdata);

@@ -5,7 +5,7 @@
  * Runs passthroughd-libvirt, which is connected to libvirt, and keeps the list of running guests that it reports. The
  * process is started when libvirt's socket exists. The guests become unknown when the process ends, libvirt closes the
  * connection, or a request is not answered in time. Then the process is started again after a growing delay, or as soon
- * as libvirt creates its socket. The daemon never waits for it.
+ * as libvirt creates its socket. The daemon never waits for the process.
  */
 
 #include <systemd/sd-event.h>
@@ -24,8 +24,8 @@ typedef void (*GuestsChanged)(void *userdata);
 
 /*
  * Creates a client of the libvirt at uri. The socket of qemu:///system is searched for below the root of fs;
- * connections to other libvirts are tried at once. The process is started by guest_client_ask(). SIGCHLD must be
- * blocked. Returns 0 or a negative errno.
+ * connections to other libvirts are tried at once. The process is started by the first guest_client_ask(), or before
+ * that when the socket appears. SIGCHLD must be blocked. Returns 0 or a negative errno.
  */
 int guest_client_new(sd_event *event, const Sysfs *fs, const char *uri, GuestsChanged changed, void *userdata,
                      GuestClient **ret);
@@ -40,8 +40,8 @@ uint64_t guest_client_ask(GuestClient *c);
 uint64_t guest_client_answered(const GuestClient *c);
 
 /*
- * Makes the timeout for answers apply from now on also to the first answer of a process. At boot libvirt's socket
- * exists early, but systemd starts libvirt only after the daemon.
+ * From now on, the timeout for answers also applies to the first answer of a process. Do not call it early at boot:
+ * libvirt's socket exists then, but systemd starts libvirt only after the daemon.
  */
 void guest_client_expect(GuestClient *c);
 
@@ -49,5 +49,6 @@ void guest_client_expect(GuestClient *c);
 const GuestList *guest_client_list(const GuestClient *c);
 /* Returns why the guests are unknown, a sentence; NULL while they are known. */
 const char *guest_client_unknown(const GuestClient *c);
-/* Returns true when libvirt does not run, which is the only reason why the guests are unknown. */
+/* Returns true when the guests are unknown only because libvirt does not run: no process runs, and the last reason is
+ * GUEST_CLIENT_WAITS. */
 bool guest_client_is_idle(const GuestClient *c);

@@ -7,5 +7,5 @@
 #include "model/health.h"
 #include "util/sysfs.h"
 
-/* Reads the health of a device. Of a VF no errors are counted: it has no counter. */
+/* Reads the health of a device. A VF has no counter of errors, so HealthReading.counted is false for it. */
 void health_read(const Sysfs *fs, const PciDevice *dev, HealthReading *ret);

@@ -14,8 +14,9 @@
  * device and waits for none. It cannot see three kinds of use: device memory that a process has mapped and then closed,
  * because reading the mappings would wait for a process that hangs; descriptors in transit through a socket; and
  * descriptors of a process that is about to end. For GPUs of NVIDIA's driver, reference counts of the kernel are read
- * first (nvidia_is_closed()). They cover these kinds too. While they show no use, the driver's nodes are not
- * searched for. If no other node is left, the search is skipped, which saves time on a machine with many open files.
+ * first (nvidia_is_closed()). They cover these three kinds of use, too. While they show no use, the driver's nodes are
+ * not searched for. If no other node is left, the search is skipped, which saves time on a machine with many open
+ * files.
  *
  * Reading the links takes CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH, with which a process can take over any other. So only
  * a separate service, passthroughd-holders, has them. It answers one question: which process has one of these device
@@ -68,13 +69,14 @@ int holders_answer(const Sysfs *fs, int fd);
 #define HOLDER_SUBJECT_MAX 128
 
 /* Writes to buf the name of the unit or container of a process of this machine; "" when the process has none or has
- * ended. HOLDER_UNIT_MAX bytes have room for any name. */
+ * ended. A longer name is cut off. HOLDER_UNIT_MAX bytes have room for all but the longest names of units of users. */
 void holder_unit_of_process(int pid, char *buf, size_t size);
 
 typedef struct Holder {
         size_t device; /* index in the queries */
-        int pid;       /* 0: the host uses the device without a process, for example as a network interface or disk */
-        bool has_vf;   /* the process holds vf, a VF of the device */
+        int pid; /* 0: a guest of Xen has the device, or the host uses it without a process, for example as a network
+                    interface or disk */
+        bool has_vf; /* the process, or guest of Xen, holds vf, a VF of the device */
         PciAddress vf;
         char command[64];           /* proc/PID/comm, safe to print */
         char unit[HOLDER_UNIT_MAX]; /* "nvidia-persistenced.service", "docker container 0123456789ab"; "" unknown */

@@ -39,9 +39,9 @@ Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret) {
         return v;
 }
 
-/* xl.cfg names a host node for each guest cell. libvirt does not, and takes the memory of cell i from node i
- * (libxlMakeVnumaList() in its libxl_conf.c). With guest cells, the memory comes from these nodes alone: libxenguest
- * allocates it with XENMEMF_exact_node(). */
+/* xl.cfg names a host node for each guest cell. libvirt takes the memory of cell i from node i (libxlMakeVnumaList() in
+ * its libxl_conf.c), so its document has guest cells only if the allocation has them on these nodes. With guest cells,
+ * the memory comes from the nodes of the cells alone: libxenguest allocates it with XENMEMF_exact_node(). */
 bool xen_has_cells(const Allocation *a, XenDocument document) {
         for (size_t i = 0; i < a->n_cells && document == XEN_DOCUMENT_LIBVIRT; i++)
                 if (cell_memory_node(&a->cells[i]) != (int) i)

@@ -16,10 +16,10 @@ typedef enum XenDocument {
         XEN_DOCUMENT_XL,
 } XenDocument;
 
-/* Refuses allocations that no guest of Xen can have. */
+/* Refuses an allocation that no guest of Xen on this node can have. */
 Verdict xen_check(const Inventory *inv, const Allocation *a, Refusal *ret);
 /* Returns true when the document has guest NUMA cells. */
 bool xen_has_cells(const Allocation *a, XenDocument document);
-/* Writes what the guest lacks: sentences, each with a newline at its end, and without "--", which XML forbids in
+/* Formats what the guest lacks as sentences, each with a newline at its end, and without "--", which XML forbids in
  * comments. The caller frees *ret, which is NULL if the guest lacks nothing. Returns 0 or -ENOMEM. */
 int xen_losses(const Allocation *a, GuestInfo info, XenDocument document, char **ret);

@@ -74,7 +74,8 @@ static void write_attributes(Domain *d, xmlNode *parent, const VfAttributes *v) 
         }
 }
 
-/* Writes a device into the metadata. f: its place in the layout; NULL: the hypervisor chooses the address. */
+/* Writes a device into the metadata. `f`: the place of the device in the layout; NULL if the hypervisor chooses the
+ * address. */
 static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDevice *dev, const GuestFunction *f) {
         xmlNode *node = node_add(d, parent, "device");
 
@@ -92,7 +93,7 @@ static void write_metadata_device(Domain *d, xmlNode *parent, const AllocationDe
         write_attributes(d, node, &dev->attributes);
 }
 
-/* Writes a region into the metadata, with all allocations that share it. */
+/* Writes a region into the metadata, with the names of all allocations that share the region. */
 static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, const SharedRegion *shared) {
         xmlNode *node = node_add(d, parent, "shared-memory");
 
@@ -105,7 +106,7 @@ static void write_metadata_region(Domain *d, xmlNode *parent, const Region *r, c
                 node_set(d, node_add(d, node, "member"), "name", "%s", shared->members[i]->name);
 }
 
-/* Writes into the metadata why the guest's devices have iommufd or not. */
+/* Writes into the metadata whether the guest's devices use iommufd, and why. */
 static void write_metadata_iommufd(Domain *d, xmlNode *parent) {
         _cleanup_free_ char *why = NULL;
         xmlNode *node;
@@ -132,7 +133,8 @@ static void write_metadata_lacks(Domain *d, xmlNode *parent) {
                 node_set_text(d, node_add(d, parent, DOMXML_WARNING), "%s", line);
 }
 
-/* Writes the metadata, which say whose domain this is, in one element: libvirt permits one for each namespace. */
+/* Writes the metadata: the allocation of the domain, its devices, shared memory and notes. All are inside one element,
+ * because libvirt permits one element for each namespace. */
 static void write_metadata(Domain *d) {
         xmlNode *node = node_add(d, domain_take(d, "metadata"), "allocation");
         xmlNs *ns = node ? xmlNewNs(node, (const xmlChar *) DOMXML_NAMESPACE, (const xmlChar *) DOMXML_PREFIX) : NULL;
@@ -231,9 +233,9 @@ static Verdict prepare_devices(Domain *d, const DomainTemplate *template, Refusa
         return r < 0 ? refuse_no_memory(ret) : VERDICT_NONE;
 }
 
-/* Prepares a whole document. Beside prepare_devices(), checks the CPUs, the template's SMMU and, except for Xen, the
- * rules for confidential guests. make_hostdev() calls only prepare_devices(): a pool's ConfidentialMode= may have
- * changed since the guest started. */
+/* Prepares a whole document. Calls prepare_devices(), and also checks the CPUs and, except for Xen, the template's SMMU
+ * and the rules for confidential guests. make_hostdev() calls only prepare_devices(): a pool's ConfidentialMode= may
+ * have changed since the guest started. */
 static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) {
         Verdict v = check_cpus(d->a, ret);
 
@@ -244,7 +246,8 @@ static Verdict prepare(Domain *d, const DomainTemplate *template, Refusal *ret) 
         return v == VERDICT_NONE && !d->xen ? domain_check_confidential(d, ret) : v;
 }
 
-/* Sets *ret to the text of a node. node: NULL: the whole document. VERDICT_LIMIT when out of memory. */
+/* Sets *ret to the text of `node`, or of the whole document if `node` is NULL. Returns VERDICT_NONE, or VERDICT_LIMIT
+ * when out of memory. */
 static Verdict take_text(const Domain *d, xmlDoc *doc, xmlNode *node, char **ret, Refusal *ret_refusal) {
         char *text = d->failed || !doc ? NULL : document_text(doc, node);
 
@@ -259,7 +262,8 @@ static void domain_done(Domain *d) {
         xmlFreeDoc(d->doc);
 }
 
-/* Appends the template line of each element, in document order; 0 for an element of the daemon. */
+/* Appends the template line of the element and of each element inside it, in document order. The line is 0 for an
+ * element that the daemon has added. */
 static void append_lines(const xmlNode *element, xmlBuffer *lines) {
         char line[24];
 
@@ -269,7 +273,7 @@ static void append_lines(const xmlNode *element, xmlBuffer *lines) {
                 append_lines(n, lines);
 }
 
-/* Appends the template lines to the text, after its NUL. */
+/* Appends the template lines to *text, after its NUL. *ret_size: the size of both together. */
 static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusal *ret_refusal) {
         xmlBuffer *lines = xmlBufferCreate();
         size_t length = strlen(*text) + 1, size;
@@ -289,7 +293,7 @@ static Verdict take_lines(const Domain *d, char **text, size_t *ret_size, Refusa
         return both ? VERDICT_NONE : refuse_no_memory(ret_refusal);
 }
 
-/* Makes a document; unless ret_size is NULL, also the template lines of its elements. */
+/* Makes a document. Unless ret_size is NULL, appends the template lines of its elements. */
 static Verdict make(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                     GuestInfo info, char **ret, size_t *ret_size, Refusal *ret_refusal) {
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
@@ -381,7 +385,7 @@ static Verdict make_hostdev(const Inventory *inv, const Config *config, const Al
         Domain d = { .inv = inv, .config = config, .a = a, .xen = config->hypervisor == HYPERVISOR_XEN };
         Verdict v = prepare_devices(&d, template, ret_refusal);
 
-        /* Without `placed` the guest exists already, and has chosen for or against iommufd at its start. */
+        /* Without `placed` the guest runs already, and was started with or without iommufd. */
         if (v == VERDICT_NONE && placed)
                 v = iommufd_check(&d.iommufd_facts, d.iommufd, ret_refusal);
         if (v == VERDICT_NONE) {
@@ -481,7 +485,7 @@ int domxml_explain_lacks(const Inventory *inv, const Config *config, const Alloc
         _cleanup_(cleanup_guest_pci_free) GuestPci *pci = NULL;
         int r = 0;
 
-        /* Only AArch64 needs the size of the window: on x86 each window is large enough. */
+        /* Only on AArch64 is the size of the window needed: on x86 libvirt can set any size. */
         if (streq(inventory_architecture(inv), ARCHITECTURE_AARCH64))
                 r = guest_pci_new(inv, a, &GUEST_PCI_ROOM_DEFAULT, &pci);
         return r < 0 ? r : guest_explain_lacks(inv, config, a, pci ? pci->hole64 : 0, false, ret);

@@ -123,7 +123,8 @@ static int end_guest(GuestList *l, char *rest) {
         return GUEST_RECORD_ENDED;
 }
 
-/* Reads the version of a program from a word, "libvirt 11003000". False: the word is no version of that program. */
+/* Reads the version of a program from a word, "libvirt 11003000". Returns false if the word is no version of that
+ * program. */
 static bool read_version(const char *word, const char *program, unsigned *ret) {
         size_t n = strlen(program);
         uint64_t version;
@@ -134,8 +135,8 @@ static bool read_version(const char *word, const char *program, unsigned *ret) {
         return true;
 }
 
-/* Reads a kind of confidential guest, "sev-snp", or that there is a firmware for it, "sev-snp-firmware". False:
- * neither. */
+/* Takes the word "sev-snp" (libvirt can run such guests) or "sev-snp-firmware" (there is a firmware for them), and
+ * those of the other kinds of confidential guests. Returns false for any other word. */
 static bool read_security(const char *word, LibvirtFeatures *f) {
         for (Confidential c = CONFIDENTIAL_NONE + 1; c < _CONFIDENTIAL_MAX; c++) {
                 const char *name = confidential_libvirt_name(c);

@@ -23,7 +23,7 @@ typedef struct GuestCard {
 /* Cards below one expander: those of one cell; in mirror mode those of one cell and one root complex. */
 typedef struct GuestGroup {
         int cell;
-        const GuestCard *card; /* the first of its cards, whose root complex is that of the group in mirror mode */
+        const GuestCard *card; /* the first card of the group; in mirror mode its root complex is that of the group */
 } GuestGroup;
 
 typedef struct GuestLayout {
@@ -36,5 +36,5 @@ typedef struct GuestLayout {
         GuestPci *pci;
 } GuestLayout;
 
-/* guestpci-tree.c: makes the controllers, and sets the bus of each card. 0, -E2BIG or -ENOMEM. */
+/* guestpci-tree.c: makes the controllers, and sets the bus of each card. Returns 0, -E2BIG or -ENOMEM. */
 int guest_layout_controllers(GuestLayout *l);

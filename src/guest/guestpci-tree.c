@@ -13,7 +13,8 @@ static bool is_mirror(const GuestLayout *l) {
         return l->a->topology == GUEST_TOPOLOGY_MIRROR;
 }
 
-/* Returns true when the parts of two paths, of these lengths, name the same bridge. An empty part names none. */
+/* Returns true when the first a_length bytes of the path of `a` and the first b_length bytes of that of `b` name the
+ * same bridge. A length of 0 names no bridge. */
 static bool same_place(const GuestCard *a, size_t a_length, const GuestCard *b, size_t b_length) {
         return a_length > 0 && a_length == b_length && memcmp(a->path, b->path, a_length) == 0;
 }
@@ -49,7 +50,8 @@ static int join_group(GuestLayout *l, GuestCard *card) {
         return 0;
 }
 
-/* Makes the groups, and with them the order of the expanders: that of the cells or, in mirror mode, of the request. */
+/* Makes the groups in the order of the expanders: by guest cell or, in mirror mode, by the first card in the
+ * allocation. */
 static int make_groups(GuestLayout *l) {
         for (int cell = 0; cell < (int) l->a->n_cells; cell++)
                 for (size_t i = 0; i < l->n_cards; i++) {
@@ -89,7 +91,8 @@ static int add_switch(GuestLayout *l, GuestControllerType port, unsigned bus, in
         return below < 0 ? below : add_controller(l, GUEST_UPSTREAM_PORT, (unsigned) below, cell);
 }
 
-/* Returns true when all other cards below the card's root port are at the card's switch, or below that switch. */
+/* Returns true when all other cards of the group below the card's root port on the host are at the card's switch, or
+ * below that switch. */
 static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         for (size_t i = 0; i < l->n_cards; i++) {
                 const GuestCard *other = &l->cards[i];
@@ -101,7 +104,7 @@ static bool is_at_top(const GuestLayout *l, const GuestCard *card) {
         return true;
 }
 
-/* Adds a lower switch, and plugs the cards of the host switch of `first` into it. 0 or -E2BIG. */
+/* Adds a lower switch, and plugs into it the cards of the group that are at the host switch of `first`. 0 or -E2BIG. */
 static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned top) {
         int below = add_switch(l, GUEST_DOWNSTREAM_PORT, top, first->cell), r = MIN(below, 0);
 
@@ -111,8 +114,8 @@ static int plug_lower_switch(GuestLayout *l, const GuestCard *first, unsigned to
         return r;
 }
 
-/* Plugs all cards of the group of `first` that are below its root port on the host. Two levels of switches are enough
- * for all distances. 0 or -E2BIG. */
+/* Plugs `first`, and all cards of its group that are below switches of the same root port of the host. Two levels of
+ * switches are enough for all distances. 0 or -E2BIG. */
 static int plug_tree(GuestLayout *l, const GuestCard *first, unsigned bus) {
         int top = add_switch(l, GUEST_ROOT_PORT, bus, first->cell), r = MIN(top, 0);
 
@@ -140,7 +143,7 @@ static bool shares_switch(const GuestLayout *l, const GuestCard *card) {
         return false;
 }
 
-/* Plugs the cards of a group below the controller `bus`. group: -1: the cards on pcie.0. 0 or -E2BIG. */
+/* Plugs the cards of a group below the controller `bus`. Group -1 has the cards on pcie.0. 0 or -E2BIG. */
 static int plug_group(GuestLayout *l, int group, unsigned bus) {
         int r = 0;
 
@@ -170,8 +173,8 @@ static int plug_all(GuestLayout *l) {
         return r ?: plug_group(l, -1, 0);
 }
 
-/* Adds the spare ports. They come last, so that no address of a device depends on them; those of pcie.0 first, because
- * libvirt looks for a free port there first. */
+/* Adds the spare ports. They come after all other controllers, so that no address of a device depends on them. The
+ * spare ports of pcie.0 come before those of expanders, because libvirt looks for a free port there first. */
 static int add_spares(GuestLayout *l) {
         unsigned n = l->a->spare_ports;
         int r = 0;
@@ -232,8 +235,8 @@ static void number_below(GuestPci *pci, const GuestController *parent, unsigned 
                 }
 }
 
-/* Numbers the buses of the expanders from the highest number down, beginning with the last expander. pcie.0 has the
- * numbers that are left. 0 or -E2BIG. */
+/* Numbers the buses of the expanders from the highest number down, beginning with the last expander. pcie.0 keeps the
+ * numbers below those of the first expander. 0 or -E2BIG. */
 static int number_buses(GuestLayout *l) {
         GuestPci *pci = l->pci;
         unsigned end = l->room->bus_end, behind = 0, next;

@@ -11,7 +11,7 @@ bool guest_pci_shows(const AllocationDevice *dev) {
         return dev->role != DEVICE_ROLE_HELD && allocation_device_is_settled(dev);
 }
 
-/* Returns the card of the function's slot; NULL: none yet. A VF is always a card of its own. */
+/* Returns the card that has the function's slot on the host; NULL: none yet. A VF is always a card of its own. */
 static GuestCard *layout_find_card(GuestLayout *l, const AllocationDevice *dev) {
         if (dev->is_vf)
                 return NULL;
@@ -32,9 +32,9 @@ int guest_pci_cell(const Allocation *a, const AllocationDevice *dev) {
         return -1;
 }
 
-/* Finds the bridges above a card, as model/locality.h does. The first of three or more is a root port, the others are
- * upstream and downstream ports of switches; the second of two counts as a switch. Cards at one switch have the same
- * upstream port. */
+/* Finds the bridges above a card, as model/locality.h does. Of three or more bridges the first is a root port, the
+ * others are upstream and downstream ports of switches. Of two bridges the second counts as a switch. Cards at one
+ * switch have the same upstream port, with which card->nearest ends. */
 static void locate_card(GuestCard *card, const AllocationDevice *dev) {
         size_t last = 0, second = 0; /* where the names of the two nearest bridges end */
         const char *at, *end;
@@ -116,7 +116,8 @@ static void add_bar(PortBars *p, uint64_t size) {
         p->largest = MAX(p->largest, MIN(size, BARS_MAX));
 }
 
-/* Adds up the BARs below each port, by its index. Index 0 is for shared memory, which has a port of its own. */
+/* Adds up the BARs below each port, by the port's index. Index 0 stands for the port that all shared memory has
+ * together. */
 static void read_bars(const Inventory *inv, const Allocation *a, const GuestPci *pci,
                       PortBars ret[static GUEST_BUSES_MAX]) {
         for (size_t i = 0; i < a->n_regions; i++)

@@ -9,7 +9,7 @@
 #define NO_CELL  -1
 #define RESERVE  "pcie-root-port.pref64-reserve="
 
-/* The most that firmware reserves for large BARs below an empty port. OVMF reserves 1/256 of its window. The window is
+/* The most that firmware reserves for large BARs below an empty port. OVMF reserves 1/256 of its MMIO window, which is
  * at most a quarter of an address space of 47 bits. */
 #define RESERVE_MAX (128ULL << 30)
 
@@ -27,7 +27,7 @@ typedef struct Tree {
                              default */
 } Tree;
 
-/* Finds the bus that a device or controller is on. False: it has no PCI address. */
+/* Finds the bus that a device or controller is on. Returns false if it has no PCI address. */
 static bool read_bus(const xmlNode *device, unsigned *ret) {
         const xmlNode *address = node_find(device, "address");
 
@@ -49,7 +49,7 @@ static void read_controller(Tree *t, const xmlNode *controller) {
         (void) read_bus(controller, &t->above[index]);
 }
 
-/* Returns the expander above the bus; ROOT_BUS: none. Counts its steps, in case the document has a loop. */
+/* Returns the expander above the bus; ROOT_BUS: none. Limits the number of steps, in case the document has a loop. */
 static unsigned find_root(const Tree *t, unsigned bus) {
         for (unsigned i = 0; i < GUEST_BUSES_MAX && !t->is_expander[bus]; i++)
                 bus = t->above[bus];
@@ -67,7 +67,7 @@ static const AllocationDevice *find_device(const Allocation *a, const char *sour
         return NULL;
 }
 
-/* Reads the reserve from the arguments in <qemu:commandline>, of which the last counts. */
+/* Reads the reserve from the arguments in <qemu:commandline>. The last such argument counts. */
 static void read_reserve(Tree *t, const xmlNode *domain) {
         for (const xmlNode *n = domain->children; n; n = n->next)
                 for (const xmlNode *arg = n->ns && xmlStrEqual(n->name, (const xmlChar *) "commandline") ? n->children
@@ -123,8 +123,8 @@ static bool shares_host_bridge(const AllocationDevice *a, const AllocationDevice
 }
 
 /*
- * Returns the number of expanders of a cell. dev: unless NULL, counts only expanders with a device of the same host
- * bridge as `dev`.
+ * Returns the number of expanders of a cell. Unless `dev` is NULL, counts only those that have a device of the same
+ * host bridge as `dev`.
  */
 static unsigned count_expanders(const Tree *t, int cell, const AllocationDevice *dev) {
         unsigned n = 0;
@@ -145,7 +145,7 @@ static bool suits(const Tree *t, const Allocation *a, const AllocationDevice *de
                shares_host_bridge(t->device[root], dev);
 }
 
-/* Returns the index of a free port that suits the device, and takes it. 0: there is none. */
+/* Takes a free port that suits the device, and returns its index; 0: there is none. */
 static unsigned take_port(Tree *t, const Allocation *a, const AllocationDevice *dev) {
         for (unsigned i = 1; i < GUEST_BUSES_MAX; i++)
                 if (t->is_free_port[i] && suits(t, a, dev, find_root(t, i))) {

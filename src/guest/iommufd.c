@@ -13,7 +13,7 @@
 #define KERNEL_PEERS 6019U /* Linux 6.19: iommufd maps BARs that VFIO exports as DMA buffers */
 #define LIBVIRT_HAS  12001000U
 #define QEMU_HAS     9000000U
-#define QEMU_PEERS   11000000U /* QEMU 11.0 has iommufd map these BARs; QEMU 10 does not (its documentation) */
+#define QEMU_PEERS   11000000U /* QEMU 11.0 has iommufd map the BARs of devices; QEMU 10 does not (its documentation) */
 
 static const char *const iommufd_reason_table[_IOMMUFD_REASON_MAX] = {
         [IOMMUFD_NO_DEVICE] = "no-device",         [IOMMUFD_OFF] = "configured",
@@ -111,7 +111,7 @@ IommufdReason iommufd_choose(const IommufdFacts *f) {
 
 #define VERSION_TEXT_MAX 40
 
-/* Formats a program and its version, "Linux 6.12". number: major * 1000 + minor; 0: unknown. */
+/* Formats a program and its version, "Linux 6.12". number: major * 1000 + minor, or 0 for an unknown version. */
 static const char *version_text(const char *program, unsigned number, char buf[static VERSION_TEXT_MAX]) {
         if (number == 0)
                 (void) snprintf(buf, VERSION_TEXT_MAX, "an unknown %s", program);

@@ -52,8 +52,8 @@ static int append_lupine(const Allocation *a, char **text) {
         return r < 0 || !servers ? r : string_append(text, "", "LUPINE_SERVER=%s\n", servers);
 }
 
-/* Appends a line for each word of Variables=. slots: the slots of all endpoints of the service together. 0 or -ENOMEM.
- */
+/* Appends a line for each word of Variables=. slots: the number of slots of all endpoints of the service together. 0 or
+ * -ENOMEM. */
 static int append_variables(const AllocationService *s, unsigned slots, char **text) {
         const char *port = s->endpoint + host_length(s) + 1;
         int r = 0;

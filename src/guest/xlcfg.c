@@ -12,7 +12,7 @@
 
 #define MIB (1024U * 1024U)
 
-/* Returns the memory of a cell in MiB, in which xl counts, rounded down. */
+/* Returns the memory of a cell in MiB, the unit of xl, rounded down. */
 static uint64_t cell_size(const Cell *cell) {
         return cell->memory / MIB;
 }
@@ -28,7 +28,7 @@ static int write_losses(char **text, char *losses) {
         return r;
 }
 
-/* Appends which CPU each vCPU has. 0 or -ENOMEM. */
+/* Appends the number of vCPUs, and the CPU of each. 0 or -ENOMEM. */
 static int write_pins(char **text, const Allocation *a) {
         int r = string_append(text, "", "vcpus = %zu\ncpus = [ ", a->n_pins);
 

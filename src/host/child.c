@@ -10,7 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Returns fd or a duplicate, above the fixed numbers, so that dup2() to one of these does not close it. */
+/* Returns `fd` if it is above the fixed numbers, otherwise a duplicate above them, because dup2() to a fixed number
+ * would close `fd`. On failure returns -1 and sets errno. */
 static int keep(int fd) {
         return fd > CHILD_LOCK_FD ? fd : fcntl(fd, F_DUPFD, CHILD_LOCK_FD + 1);
 }

@@ -112,9 +112,9 @@ int config_file_read(const Sysfs *fs, const char *path, char **ret, size_t *ret_
 
 /*
  * Returns 1 when another user can change the file or directory, and adds that to the problems of the configuration.
- * Returns 0 when no other user can, when that is not to be checked or cannot be determined, and when the path does not
- * exist, although a directory above it, such as /run/passthroughd, may belong to another user. Otherwise returns
- * -ENOMEM.
+ * Returns 0 when no other user can change it, when l->owned is not set, or when this cannot be determined. Also returns
+ * 0 when the path does not exist, even if a directory above it, such as /run/passthroughd, belongs to another user.
+ * Otherwise returns -ENOMEM.
  */
 static int refuse_foreign(Loader *l, const char *path) {
         _cleanup_free_ char *owner = NULL, *why = NULL;
@@ -151,7 +151,7 @@ static bool is_dropin(const char *name) {
         return name[0] != '.' && len > strlen(".conf") && streq(name + len - strlen(".conf"), ".conf");
 }
 
-/* Counts only drop-ins against CONFIG_DROPINS_MAX; ENTRIES_MAX limits all files. */
+/* CONFIG_DROPINS_MAX limits the drop-ins, ENTRIES_MAX all files of the directory. */
 int config_dropins_list(const Sysfs *fs, const char *directory, char ***ret, size_t *ret_n) {
         _cleanup_close_ int fd = open_path(fs, directory, O_RDONLY | O_DIRECTORY);
         _cleanup_names_ char **names = NULL;
@@ -198,8 +198,8 @@ static int add_dropin(Loader *l, const char *directory, const char *name) {
         return 0;
 }
 
-/* Finds the drop-ins of a directory. Call it from the highest priority to the lowest: the first drop-in of a name hides
- * later ones. */
+/* Finds the drop-ins of a directory. Call it for the directories from the highest priority to the lowest: the first
+ * drop-in of a name hides later ones. */
 static int find_dropins(Loader *l, const char *directory) {
         _cleanup_names_ char **names = NULL;
         size_t n;

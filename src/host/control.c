@@ -13,7 +13,8 @@
 #include "sriov.h"
 #include "util/strings.h"
 
-/* Writes value if the file exists; otherwise returns 0, because kernels without power management lack the file. */
+/* Sets the attribute at path to value as sysfs_set() does, but returns 0 if the file does not exist: kernels without
+ * power management lack it. */
 static int set_if_present(const Sysfs *fs, const char *path, const char *value) {
         int r = sysfs_set(fs, path, value);
 
@@ -41,8 +42,8 @@ int power_set_d3cold(const Sysfs *fs, PciAddress address, bool allowed) {
  */
 #define PCIBACK "sys/bus/pci/drivers/" PCIBACK_DRIVER
 
-/* Returns -EUSERS when a guest of Xen has the device, or may have it. Returns 0 for any other driver than pciback, and
- * for none. */
+/* Returns -EUSERS when a guest of Xen has the device, or may have it; 0 when none has it, or the device is not bound to
+ * pciback; or another negative errno. */
 static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
         const HolderQuery query = { .address = address, .group = -1, .is_vf = true };
         char driver[SYSFS_ATTRIBUTE_MAX];
@@ -56,7 +57,8 @@ static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
 }
 
 /* Returns 1 when pciback has the slot, 0 when not, or a negative errno. The kernel shows only one page of slots, about
- * 315 (slots_show()). If that is full and lacks the address, returns if_full: the slot may be among the others. */
+ * 315 (slots_show()). If the page is full and lacks the address, returns if_full: the slot may be among those that are
+ * not shown. */
 static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         const char *wanted = PCI_ADDRESS_STR(address);
         char slots[SYSFS_ATTRIBUTE_MAX];
@@ -72,7 +74,8 @@ static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
 }
 
 /* Prepares to unbind a device from pciback: removes the slot, unless pciback_check_unused() fails. The slot is removed
- * before the unbind: after a crash in between the device is still bound, and the removal is repeated. */
+ * before the unbind: after a crash in between, the device is still bound, so the unbind is repeated, and with it the
+ * removal. */
 static int pciback_release(const Sysfs *fs, PciAddress address) {
         int r = pciback_check_unused(fs, address);
 
@@ -101,7 +104,8 @@ static int pciback_add_slot(const Sysfs *fs, PciAddress address) {
 
 #define DRIVER_NAME_MAX 256
 
-/* Sets name to the driver of the device; "": none. -ENOENT: the device is gone. */
+/* Sets name to the driver of the device, or to "" if it has none. Returns 0, or a negative errno: -ENOENT when the
+ * device is gone. */
 static int current_driver(const Sysfs *fs, PciAddress address, char name[static DRIVER_NAME_MAX]) {
         _cleanup_close_ int dir = sysfs_open(fs, PCI_PATH(address, ""), O_PATH | O_DIRECTORY);
         int r;
@@ -114,7 +118,8 @@ static int current_driver(const Sysfs *fs, PciAddress address, char name[static 
         return r == -ENOENT ? 0 : MIN(r, 0);
 }
 
-/* Sets value to the driver_override; "": none, for which the kernel shows "(null)". */
+/* Sets value to the driver_override, or to "" if there is none, for which the kernel shows "(null)". Returns 0 or a
+ * negative errno. */
 static int current_override(const Sysfs *fs, PciAddress address, char value[static DRIVER_NAME_MAX]) {
         int r;
 
@@ -167,8 +172,8 @@ int driver_unbind(const Sysfs *fs, PciAddress address, const char *driver, const
         return now[0] == '\0' ? 1 : -EIO;
 }
 
-/* Sets power/control to "on" again, because vfio_pci_core_register_device() sets it to "auto". A VF, which has no
- * D3cold of its own, is left out. */
+/* Sets power/control of a device on a VFIO driver to "on" again, because vfio_pci_core_register_device() sets it to
+ * "auto". A VF, which has no D3cold of its own, is left out. */
 static int keep_awake(const Sysfs *fs, PciAddress address) {
         _cleanup_close_ int vfio = sysfs_open(fs, PCI_PATH(address, "vfio-dev"), O_PATH | O_DIRECTORY);
         _cleanup_close_ int physfn = sysfs_open(fs, PCI_PATH(address, "physfn"), O_PATH);
@@ -176,8 +181,8 @@ static int keep_awake(const Sysfs *fs, PciAddress address) {
         return vfio >= 0 && physfn == -ENOENT ? power_set_control(fs, address, true) : 0;
 }
 
-/* Makes the kernel probe the device. driver must be the device's override. Returns -ENODEV if driver is not bound
- * afterwards. */
+/* Makes the kernel probe the device. `driver` must be the device's override. Returns 1; -ENODEV if `driver` is not
+ * bound afterwards; or another negative errno. */
 static int probe_driver(const Sysfs *fs, PciAddress address, const char *driver) {
         char now[DRIVER_NAME_MAX];
         int r = sysfs_write(fs, "sys/bus/pci/drivers_probe", PCI_ADDRESS_STR(address));
@@ -219,7 +224,8 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver) {
         return r;
 }
 
-/* Sets the methods of a reset, separated by spaces. -EINVAL: the device lacks one of them. */
+/* Sets the reset methods of the device to `methods`, separated by spaces. Returns 0; -EINVAL if the device lacks one of
+ * them; or another negative errno. */
 static int set_methods(const Sysfs *fs, PciAddress address, const char *methods) {
         const char *path = PCI_PATH(address, "reset_method");
         char now[SYSFS_ATTRIBUTE_MAX];
@@ -251,7 +257,8 @@ int reset_device(const Sysfs *fs, PciAddress address, const char *method, const 
 }
 
 /*
- * Size of the standard header of config space. If a device does not respond, all its bits read as one (PCI 3.0, 6.1).
+ * Size in bytes of the standard header of config space. If a device does not respond, all bits of the header read as
+ * one (PCI 3.0, 6.1).
  */
 #define HEADER_SIZE 64
 

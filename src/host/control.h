@@ -3,8 +3,8 @@
 
 /*
  * Controls a device by its files in sysfs. Each write except that of a reset is verified by reading back. Any call can
- * sleep in the kernel for ever, so only a child process may call these functions. Unless noted they return 1 after a
- * change, 0 when there was nothing to change, or a negative errno.
+ * sleep in the kernel for ever, so only a child process may call these functions. Unless noted, the functions return 1
+ * after a change, 0 when there was nothing to change, or a negative errno.
  */
 
 #include "model/pciaddr.h"
@@ -46,6 +46,6 @@ int driver_bind(const Sysfs *fs, PciAddress address, const char *driver);
  */
 int reset_device(const Sysfs *fs, PciAddress address, const char *method, const char *before);
 /* Checks that the device responds. 0: its vendor ID is that in sysfs, or the register of the vendor ID is all ones, as
- * in a VF. -EIO: config space reads as all ones. -ENXIO: the device has another vendor ID. Otherwise the errno of the
- * failed read. */
+ * in a VF. -EIO: config space reads as all ones, or its vendor ID cannot be read. -ENXIO: the device has another vendor
+ * ID. Otherwise another negative errno. */
 int reset_check(const Sysfs *fs, PciAddress address);

@@ -17,7 +17,8 @@
 const char *const cpuinfo_keys[] = { "address sizes", "CPU implementer", "cpu\t", "vendor_id", NULL };
 
 /*
- * Returns the value in the first line that starts with key, not cut off at the line's end. NULL: there is no such line.
+ * Returns the value in the first line that starts with key; NULL if there is no such line. No NUL ends the value: the
+ * rest of the text follows.
  */
 static const char *find_value(const char *text, const char *key) {
         const char *line = text;
@@ -45,8 +46,8 @@ static bool has_amd_leaves(const char *text) {
         return vendor && (strncmp(vendor, "AuthenticAMD", 12) == 0 || strncmp(vendor, "HygonGenuine", 12) == 0);
 }
 
-/* Guesses the architecture by lines that only one architecture has, or returns "": before Linux 6.1 there is no
- * proc/sys/kernel/arch. */
+/* Before Linux 6.1 there is no proc/sys/kernel/arch. Guesses the architecture by lines that only one architecture has.
+ * Returns "" if there is no such line. */
 static const char *guess_architecture(const char *text) {
         const char *cpu = find_value(text, "cpu\t");
 

@@ -56,8 +56,8 @@ static int mark_bmc(const Critical *c) {
         return r;
 }
 
-/* Finds whether the kernel has a console driver for framebuffers. Does not read "bind", which tells whether it is in
- * use: the read waits for the console lock, which a failing driver may hold. */
+/* Finds whether the kernel has a console driver for framebuffers. Does not read "bind", which tells whether the console
+ * driver is in use: the read waits for the console lock, which a failing display driver may hold. */
 static int has_framebuffer_console(const Critical *c, bool *ret) {
         _cleanup_names_ char **names = NULL;
         size_t n;

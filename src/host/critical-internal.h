@@ -12,7 +12,7 @@
 
 #define CRITICAL_ENTRIES_MAX 65536U /* a directory with more entries counts as unreadable */
 
-/* The network addresses that the host uses, with the interfaces to them. */
+/* The network addresses that the host uses, with the interfaces through which routes lead to them. */
 typedef struct Peers Peers;
 
 typedef struct Critical {
@@ -28,8 +28,8 @@ typedef struct Critical {
 /* Calls take() for each line of the file. A file that cannot be read sets Inventory.critical_error, also if it is
  * missing, unless `optional` is set. */
 int critical_lines(const Critical *c, const char *path, bool optional, int (*take)(const Critical *, char *));
-/* Handles an error of reading path. Errors that mean that the file does not exist are ignored. Any other error sets
- * Inventory.critical_error, which keeps the first reason. */
+/* Handles an error of reading path. Returns -ENOMEM for that error. Ignores errors that mean that the file does not
+ * exist. Any other error sets Inventory.critical_error, which keeps the first reason. */
 int critical_unreadable(const Critical *c, const char *path, int error);
 /* Lists the names in a directory below the root. An error goes to critical_unreadable(), and the list is empty. */
 int critical_list(const Critical *c, const char *path, char ***ret, size_t *ret_n);
@@ -44,7 +44,7 @@ int critical_realpath(const Critical *c, const char *path, char **ret);
 
 /* critical-network.c. */
 
-/* Marks the devices that a network interface needs. */
+/* Marks the devices that a network interface needs. use: "default route", "KeepInterfaces=". */
 int critical_mark_interface(const Critical *c, const char *name, const char *use);
 
 Peers *critical_peers_new(void);
@@ -60,9 +60,8 @@ int critical_note_address(const Critical *c, const char *text, bool own, const c
 
 /* critical-peers.c. */
 
-/* Notes the servers of a network file system from the fields of a mountinfo line. Ignores all types but those that only
- * root can mount, because a user who mounts can name any server. mount: the mount point. Modifies source and options.
- */
+/* Notes the servers of a network file system from the fields of a mountinfo line. Ignores types that other users than
+ * root can mount, because such a user can name any server. mount: the mount point. Modifies source and options. */
 int critical_note_mount(const Critical *c, const char *type, char *source, char *options, const char *mount);
 
 /* critical.c: follows stacks of devices. */
@@ -73,9 +72,9 @@ int critical_note_mount(const Critical *c, const char *type, char *source, char 
  * use, "sda1 <- / (mounted)". If the function is marked already, does nothing: the first chain stays.
  */
 int critical_mark_function(const Critical *c, const char *path, PciAddress address, const char *chain);
-/* Finds the last PCI address in path, which is that of the function itself. False: there is none. */
+/* Finds the last PCI address in path, which is that of the function itself. Returns false if there is none. */
 bool critical_last_function(const char *path, PciAddress *ret);
-/* Marks the PCI functions below a device, through all devices stacked on them. link: the device in sysfs, such as
+/* Marks the PCI functions below a device, through all devices that it is stacked on. link: the device in sysfs, such as
  * sys/dev/block/M:m, sys/class/block/NAME or sys/class/net/NAME. use: "/ (mounted)", "swap", "default route". */
 int critical_mark_user(const Critical *c, const char *link, const char *use);
 /* Returns the part after the last slash: "dm-0" of "/dev/dm-0". */
@@ -87,7 +86,8 @@ const char *critical_last_component(const char *path);
 
 /* Marks the devices below a block device with this kernel name. */
 int critical_mark_block(const Critical *c, const char *name, const char *use);
-/* Sets *ret to the target path of a device node. An error goes to critical_unreadable(), and *ret is a copy of node. */
+/* Sets *ret to the real path of a device node, with links followed. An error goes to critical_unreadable(), and *ret is
+ * a copy of node. */
 int critical_resolve_node(const Critical *c, const char *node, char **ret);
 /* Marks a block device by its node, "/dev/sda1" or "/dev/mapper/vg-root" (a link to ../dm-0), and the other devices of
  * its btrfs. Ignores other paths. Modifies node. */
@@ -97,8 +97,8 @@ int critical_mark_node(const Critical *c, char *node, const char *use);
 int critical_mark_storage(const Critical *c);
 int critical_mark_exports(const Critical *c);
 int critical_mark_memory(const Critical *c);
-/* Marks the devices of storage clients and servers in the kernel, or notes their network addresses, which
- * critical_mark_network() follows. */
+/* Marks the devices of storage clients and servers in the kernel and of netconsole, or notes their network addresses,
+ * which critical_mark_network() follows. */
 int critical_mark_peers(const Critical *c);
 int critical_mark_network(const Critical *c);
 int critical_mark_display(const Critical *c);

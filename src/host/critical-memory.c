@@ -27,7 +27,7 @@ static bool read_hex(const Critical *c, const char *dir, const char *file, uint6
         return path && sysfs_read(c->fs, path, text, sizeof(text)) >= 0 && parse_hex(text, UINT64_MAX, ret) >= 0;
 }
 
-/* Returns how many bytes of memory of a NUMA node are online. */
+/* Returns how many bytes of memory of a NUMA node are online; 0 if that cannot be read. */
 static uint64_t read_node_memory(const Critical *c, int node) {
         char path[64], text[SYSFS_ATTRIBUTE_MAX];
         unsigned long long kib;
@@ -64,7 +64,8 @@ static int list_blocks(const Critical *c, Blocks *ret) {
         return r >= 0 || r == -E2BIG ? 0 : critical_unreadable(c, MEMORY, r);
 }
 
-/* Returns whether a memory block in this range is online, or may be: "going-offline" may still fail. */
+/* Returns whether a memory block in this range is online, or may be: "going-offline" may still fail, and the blocks may
+ * be too many to look at. */
 static bool is_online(const Critical *c, const Blocks *blocks, uint64_t start, uint64_t size) {
         uint64_t block, number;
 

@@ -288,8 +288,8 @@ static int take_route(const Critical *c, const Route *route) {
         return r;
 }
 
-/* Returns the interface of a route. NULL: the route rejects packets. In proc/net a blackhole of IPv4 is "*"; an IPv6
- * route of type unreachable leads to lo. */
+/* Returns the interface of a route; NULL if the route rejects packets, or the name is too long for an interface. In
+ * proc/net a blackhole of IPv4 is "*"; an IPv6 route of type unreachable leads to lo. */
 static const char *usable_interface(const char *name, uint64_t flags) {
         bool rejects = flags & ROUTE_REJECT || streq(name, "*") || streq(name, "lo");
 

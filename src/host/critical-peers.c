@@ -14,8 +14,9 @@
 static const struct {
         const char *type;
         const char *option;            /* mount option that names the server, "addr=10.1.0.5"; NULL: none */
-        const char *option_separators; /* between several addresses in the option */
-        const char *source_separators; /* between several addresses in the source; NULL: the source has host names */
+        const char *option_separators; /* characters between several addresses in the option */
+        const char *source_separators; /* characters between several addresses in the source; NULL: the source has host
+                                          names */
 } network_types[] = {
         { "nfs", "addr=", "", NULL },   { "nfs4", "addr=", "", NULL },     { "cifs", "addr=", "", NULL },
         { "smb3", "addr=", "", NULL },  { "ceph", "mon_addr=", "/", "," }, /* "10.1.0.5:6789,10.1.0.6:6789:/path", or

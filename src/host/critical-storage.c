@@ -23,7 +23,8 @@ int critical_mark_block(const Critical *c, const char *name, const char *use) {
         return link ? critical_mark_user(c, link, use) : -ENOMEM;
 }
 
-/* Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices". With name, only if the btrfs has that device. */
+/* Marks all devices of the btrfs in dir, "sys/fs/btrfs/UUID/devices". Unless name is NULL, only if the btrfs has the
+ * device of that name. */
 static int mark_btrfs_devices(const Critical *c, const char *dir, const char *name, const char *use) {
         _cleanup_names_ char **names = NULL;
         size_t n;
@@ -37,8 +38,9 @@ static int mark_btrfs_devices(const Critical *c, const char *dir, const char *na
         return r;
 }
 
-/* Marks the devices of each mounted btrfs. With name, only of the btrfs that has that device. A btrfs has a directory
- * in sysfs while any mount namespace has it mounted, and may have more devices than mountinfo names. */
+/* Marks the devices of each mounted btrfs. Unless name is NULL, only of the btrfs that has the device of that name. A
+ * btrfs has a directory in sysfs while any mount namespace has it mounted, and may have more devices than mountinfo
+ * names. */
 static int mark_btrfs(const Critical *c, const char *name, const char *use) {
         _cleanup_names_ char **uuids = NULL;
         size_t n;
@@ -95,9 +97,9 @@ bool critical_has_true_source(const char *type) {
         return streq(type, "btrfs") || streq(type, "bcachefs");
 }
 
-/* Marks further devices of a mount: those in the options (logdev=/dev/sdb1), and those in the source of btrfs and
- * bcachefs, whose device number is anonymous. For other anonymous mounts notes the servers of a network file system.
- * mount: the mount point. */
+/* Marks further devices of a mount: those in the options (logdev=/dev/sdb1) and, for btrfs and bcachefs, whose device
+ * number is anonymous, those in the source. For any other mount with an anonymous device number, notes the servers of a
+ * network file system. rest: the words of the line of mountinfo after the mount point. mount: the mount point. */
 static int mark_source(const Critical *c, char *rest, bool anonymous, const char *mount, const char *use) {
         const char *type;
         char *word, *source, *options, *node;

@@ -96,8 +96,7 @@ int critical_each(const Critical *c, const char *path, int (*mark)(const Critica
         return r;
 }
 
-/* Walks the pattern below a directory. dir: the directory, which exists; "" for the root. rest: the part of the pattern
- * below dir. */
+/* Walks a pattern below a directory. dir: the directory; "" for the root. rest: the part of the pattern below dir. */
 static int walk_pattern(const Critical *c, const char *dir, const char *rest, CriticalTake take, const void *userdata) {
         const char *star = strchr(rest, '*'), *prefix = star;
         _cleanup_free_ char *parent = NULL;
@@ -304,7 +303,7 @@ static int walk_nvme_subsystem(Walk *w, const char *path, const char *chain, uns
         return subsystem ? follow_entries(w, subsystem, "nvme", chain, depth) : r;
 }
 
-/* Follows slaves/ of a dm, md or bcache device; for a partition, those of its disk. */
+/* Follows slaves/ of a dm, md or bcache device, and for a partition slaves/ of its disk. */
 static int walk_slaves(Walk *w, const char *path, const char *chain, unsigned depth) {
         _cleanup_free_ char *slaves = string_format("%s/slaves", path);
         _cleanup_free_ char *above = string_format("%.*s/slaves", (int) (critical_last_component(path) - path), path);

@@ -65,14 +65,15 @@ struct DeviceDir {
         uint64_t instance;
         uint64_t present; /* bit N: the directory has Attribute N */
         bool locked;
-        const char *known_types; /* see device_dir_set_known(); NULL: none */
+        const char *known_types; /* names of vGPU types of an earlier scan, from device_dir_set_known(); NULL: none */
         unsigned *virtfns;
         size_t n_virtfns;
         char (*mdevs)[UUID_STRING_MAX]; /* entries that are named by a UUID, ascending */
         size_t n_mdevs;
 };
 
-/* The first Attribute with each initial letter: most entries are compared with few names. */
+/* The first Attribute with each initial letter, so that an entry is compared only with the names that begin with its
+ * letter. */
 static const Attribute first_attribute[] = {
         ['a'] = ATTRIBUTE_ACCEL,        ['b'] = ATTRIBUTE_BOOT_VGA,
         ['c'] = ATTRIBUTE_CLASS,        ['d'] = ATTRIBUTE_D3COLD_ALLOWED,
@@ -325,8 +326,8 @@ void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX
 }
 
 /* Reads the types and the mediated devices: a VF has at most one device, a GPU that is no VF may have many. Of a locked
- * GPU reads only the mediated devices, which does not call the GPU's driver: so they stay known while a job creates
- * another one. */
+ * GPU reads only the mediated devices, because this read does not call the GPU's driver: so the existing mediated
+ * devices stay known while a job creates another one. */
 static int read_mdevs(const DeviceDir *d, PciDevice *dev) {
         bool is_vf = device_dir_has(d, ATTRIBUTE_PHYSFN);
         char **types = is_vf ? &dev->vgpu_types : &dev->mdev_types;
@@ -405,8 +406,8 @@ int device_dir_append_entries(const DeviceDir *d, Attribute a, char **names) {
         return r;
 }
 
-/* Returns whether the master of an interface may be a bond or a team. DEVTYPE= excludes bridges and VRFs. A team and
- * the datapath of Open vSwitch have no DEVTYPE=; the name excludes the datapath. */
+/* Returns whether the master of an interface may be a bond or a team. A bridge or VRF is excluded by its DEVTYPE=.
+ * Neither a team nor the datapath of Open vSwitch has DEVTYPE=; the datapath is excluded by its name. */
 static bool is_bond(const DeviceDir *d, const char *master, const char *name) {
         static const char key[] = "DEVTYPE=";
         char path[2 * SYSFS_ATTRIBUTE_MAX], text[SYSFS_ATTRIBUTE_MAX];

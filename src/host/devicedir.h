@@ -53,7 +53,8 @@ const char *attribute_to_string(Attribute a);
 
 typedef struct DeviceDir DeviceDir;
 
-/* Takes ownership of fd, the open directory of a PCI function, and closes it on failure. 0 or a negative errno. */
+/* Lists the open directory fd of a PCI function. Takes ownership of fd, and closes it on failure, too. Returns 0 or a
+ * negative errno. */
 int device_dir_new(const Sysfs *fs, int fd, DeviceDir **ret);
 /* Opens the directory with this name in sys/bus/pci/devices. 0 or a negative errno. */
 int device_dir_open(const Sysfs *fs, const char *name, DeviceDir **ret);
@@ -62,11 +63,11 @@ DEFINE_CLEANUP(DeviceDir *, device_dir_free)
 
 /*
  * Excludes attributes whose read may wait for the device lock, which the kernel may hold for ever: driver_override, and
- * those of vGPUs except the mediated devices of a GPU that is no VF.
+ * the attributes of vGPUs. The mediated devices of a GPU that is no VF are still read.
  */
 void device_dir_set_locked(DeviceDir *d);
-/* Sets the device as an earlier scan found it: the names of vGPU types that `dev` has are not read again. `dev` must
- * outlive `d`. */
+/* Tells `d` the device `dev` as an earlier scan found it, so that the names of vGPU types that `dev` has are not read
+ * again. `dev` must outlive `d`. */
 void device_dir_set_known(DeviceDir *d, const PciDevice *dev);
 
 /* Returns the value for PciDevice.instance, or 0 when unknown. */
@@ -74,12 +75,13 @@ uint64_t device_dir_instance(const DeviceDir *d);
 
 bool device_dir_has(const DeviceDir *d, Attribute a);
 /*
- * Finds the vfio-dev/vfioN that has a device number, for which there is a /dev/vfio/devices/vfioN. ret must be ""
- * before the call, and stays "" if there is none or it cannot be read.
+ * Copies to ret the name of the entry vfio-dev/vfioN that has a device number, and hence a node
+ * /dev/vfio/devices/vfioN. ret must be "" before the call, and stays "" if there is none or it cannot be read.
  */
 void device_dir_read_vfio_cdev(const DeviceDir *d, char ret[static VFIO_CDEV_MAX]);
-/* Reads the members that pci_device_copy_vgpu() copies. If the device is locked, the vendor's driver may wait for its
- * GPU: then reads only the mediated devices of a GPU that is no VF, with an empty list of types. 0 or -ENOMEM. */
+/* Reads the members that pci_device_copy_vgpu() copies. After device_dir_set_locked(), reads only the mediated devices
+ * of a GPU that is no VF, with an empty list of types, because a read of the others may wait for the GPU in its driver.
+ * Returns 0 or -ENOMEM. */
 int device_dir_read_vgpu(const DeviceDir *d, PciDevice *dev);
 /* Reads runtime_pm and d3cold. Each is false if its file is unreadable or missing, as in kernels without power
  * management. Skips VFs and bridges. */

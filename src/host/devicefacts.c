@@ -42,7 +42,7 @@ static int read_id(const DeviceDir *d, Attribute a, PciDevice *dev, uint16_t *re
         return r;
 }
 
-/* Reads the sizes of the next n BARs from lines of the file resource, "start end flags". A missing BAR has zeros. */
+/* Reads the sizes of the next n BARs from lines of the file "resource", "start end flags". A missing BAR has zeros. */
 static int parse_bars(PciDevice *dev, char **rest, uint64_t *sizes, size_t n) {
         char *line;
 
@@ -171,7 +171,7 @@ int device_facts_read_group(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-/* kernel_names has the names in the order of the table. */
+/* Sets kernel_names, in the order of the table, and sets_guids. */
 static int read_kernel_names(const DeviceDir *d, PciDevice *dev) {
         static const Attribute directories[] = { ATTRIBUTE_INFINIBAND, ATTRIBUTE_NET, ATTRIBUTE_NVME, ATTRIBUTE_DRM,
                                                  ATTRIBUTE_ACCEL };
@@ -254,7 +254,8 @@ int device_facts_read_vfs(const DeviceDir *d, PciDevice *dev) {
         return 0;
 }
 
-/* For a PF without VFs, reads which addresses its VFs would get, and how large their BARs would be. */
+/* For a PF without VFs, reads vf_offset and vf_stride, from which the addresses of its VFs follow, and how large their
+ * BARs would be. */
 static int read_missing_vfs(const DeviceDir *d, PciDevice *dev) {
         uint64_t offset = 0, stride = 0;
         int r = device_dir_read_unsigned(d, ATTRIBUTE_SRIOV_OFFSET, dev, UINT16_MAX, &offset);

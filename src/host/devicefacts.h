@@ -8,16 +8,17 @@
 
 #include "devicedir.h"
 
-/* Value of numa_node during a scan if the attribute is unreadable or invalid. The scan replaces it by -1, whereas it
- * replaces a valid -1 by the node of the PF or of a bridge above. On a host with one node both become that node. */
+/* Value of numa_node during a scan if the attribute is unreadable or invalid. Later in the scan this value becomes -1,
+ * whereas a valid -1 becomes the node of the PF or of a bridge above, if that is known. On a host with one node, any -1
+ * that remains becomes that node. */
 #define DEVICE_NODE_DAMAGED (-2)
 
-/* All functions fail only with -ENOMEM; a damaged attribute is noted in dev->fault. */
+/* All functions fail only with -ENOMEM. A damaged attribute is noted in dev->fault and is no failure. */
 
 /* Reads type and physfn of a VF. */
 int device_facts_read_physfn(const DeviceDir *d, PciDevice *dev);
 /*
- * Reads the facts that do not change with the driver: vendor, device, subsystem_vendor, subsystem_device, class,
+ * Reads the identity, which does not change with the driver: vendor, device, subsystem_vendor, subsystem_device, class,
  * bar_size.
  *
  * sibling: another VF of the same PF that was read completely, or NULL. When its device ID is equal, the other facts

@@ -18,7 +18,7 @@
 #define PREFIX        "alias vfio_pci:"
 #define PLAIN         "vfio_pci" /* the module that matches every device; it is no variant driver */
 
-/* Reads the driver names, without the variants. */
+/* Reads the driver names, without the variants. Sets drivers_known. Returns 0 or -ENOMEM. */
 static int read_names(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int probe_fd = sysfs_open(fs, DRIVERS_PROBE, O_PATH), fd = -1;
         int r = probe_fd < 0 ? probe_fd : (fd = sysfs_open(fs, DRIVERS, O_RDONLY | O_DIRECTORY));

@@ -114,7 +114,7 @@ static bool is_representor(const Sysfs *fs, PciAddress pf, const char *netdev, u
         uint64_t number;
 
         (void) snprintf(path, sizeof(path), "%s/%s/phys_port_name", PCI_PATH(pf, "net"), netdev);
-        /* Skip names such as c1pf0vf3: VFs of another host that shares the card. */
+        /* Skip names such as c1pf0vf3: these representors are of VFs on another host that shares the card. */
         if (sysfs_read(fs, path, text, sizeof(text)) < 0 || strncmp(text, "pf", 2) != 0)
                 return false;
         of_vf = strstr(text, "vf");

@@ -17,6 +17,6 @@
 int eswitch_ask(PciAddress pf, bool *ret_switchdev);
 
 /* Finds the representor of a VF by its phys_port_name, such as pf0vf3, and copies its interface name to ret. Returns
- * false, with ret unchanged, when there is none: a PF has representors only in switchdev mode. May block, so only the
- * child of a job may call it. */
+ * false, with ret unchanged, when it finds none: a PF has representors only in switchdev mode, and they may be in
+ * another network namespace. May block, so only the child of a job may call it. */
 bool eswitch_find_representor(const Sysfs *fs, PciAddress pf, unsigned vf, char ret[static IF_NAMESIZE]);

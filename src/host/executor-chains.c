@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Divides a run among processes and watches them. The watching process touches no device, so nothing can hang it. A
- * process that was given up may live on in the kernel: it is waited for last.
+ * process that was given up may live on in the kernel, so the watching process waits for it last.
  */
 
 #include <errno.h>
@@ -29,18 +29,18 @@ typedef struct Lane {
         LaneFunction function;
         Position *at;
         bool given_up;
-        size_t step; /* index of the step at which it was given up */
-        Doing doing; /* what it did with that step */
+        size_t step; /* index of the step at which the process was given up */
+        Doing doing; /* what the process did with that step */
 } Lane;
 
 typedef struct Leader {
         Run run;
         int lock;            /* lock file of the job; negative: none */
-        Position *positions; /* by chain, the position of its process; [0]: of the process for all chains */
+        Position *positions; /* by chain: position of the chain's process; [0]: of the process for all chains */
         Lane *lanes;
         struct pollfd *fds;  /* one for each lane, filled by wait_for_lane() */
-        size_t n, n_running; /* processes that have not exited; n_running of them were not given up */
-        Part rest;           /* what remains after the process for all chains was given up, for another process */
+        size_t n, n_running; /* n: processes that have not exited. n_running: those of them that were not given up */
+        Part rest; /* the steps that remain for another process after the process for all chains was given up */
         bool failed, not_undone, died, timed_out;
         bool kept; /* the guest may have a device, so nothing more is undone */
 } Leader;
@@ -128,7 +128,7 @@ static uint64_t limit_of(const Leader *l, const Lane *lane) {
         return sec > 0 ? lane->at->since + sec * UINT64_C(1000000) : UINT64_MAX;
 }
 
-/* Marks the device of a step as failed, and the other devices of its chain that have steps left. */
+/* Marks the device of a given-up step as failed, and the other devices of the step's chain that have steps left. */
 static void condemn(const Leader *l, size_t at) {
         const StepList *steps = l->run.steps;
         const Step *s = &steps->steps[at];
@@ -146,8 +146,8 @@ static void condemn(const Leader *l, size_t at) {
         }
 }
 
-/* Leaves out the chain of the step from now on: its steps are neither run nor undone. After a STEP_PLUG nothing at all
- * is undone, because the guest may have the device. */
+/* Leaves out the chain of a given-up step from now on: the steps of the chain are neither run nor undone. If the step
+ * is a STEP_PLUG, nothing at all is undone, because the guest may have the device. */
 static void abandon(Leader *l, size_t at) {
         const Step *s = &l->run.steps->steps[at];
 
@@ -155,7 +155,8 @@ static void abandon(Leader *l, size_t at) {
         l->kept = l->kept || s->kind == STEP_PLUG;
 }
 
-/* Gives up a process. SIGKILL does not cancel a write in the kernel: it takes effect when the kernel returns. */
+/* Gives up a process. SIGKILL does not cancel a write in the kernel: the process dies when the kernel returns from the
+ * write. */
 static void give_up(Leader *l, Lane *lane) {
         const StepList *steps = l->run.steps;
         RunResult result = RUN_DONE;
@@ -187,7 +188,8 @@ static void give_up(Leader *l, Lane *lane) {
         else {
                 l->timed_out = true;
                 result = RUN_TIMED_OUT;
-                /* Later steps rely on one that runs alone: an unbind relies on the guest's release. */
+                /* Later steps rely on a step that runs alone, as an unbind relies on the guest's release of the
+                 * device. */
                 if (!steps->outlives_stuck || s->chain == 0)
                         *l->run.stop = true;
         }

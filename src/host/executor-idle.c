@@ -35,8 +35,8 @@ static HolderQuery make_query(const Run *run, const Step *s, const char *driver)
                               .is_vf = s->kind != STEP_BIND && s->unbind.is_vf,
                               .nvidia_minor = NVIDIA_MINOR_UNKNOWN };
 
-        /* A read of the minor may resume the GPU. For an unbind it is not needed: the daemon has put the minor into the
-         * step. */
+        /* A read of the minor may resume the GPU. For an unbind the read is not needed, because the daemon has put the
+         * minor into the step. */
         if (s->kind == STEP_UNBIND)
                 query.nvidia_minor = s->unbind.gpu_node - 1;
         else if (is_of_nvidia(driver))
@@ -48,7 +48,7 @@ static int fail_with_user(const Run *run, const Step *s, const Holder *holder) {
         return run_fail(run, s, -EBUSY, "%s is in use by %s. %s", holder->subject, holder->text, holder->remedy);
 }
 
-/* Looks for users of n devices. 0: none. Otherwise a negative errno, which is reported. */
+/* Looks for users of n devices. Returns 0 if there are none, or a negative errno after a report. */
 static int find_user(const Run *run, const Step *s, const HolderQuery *queries, size_t n) {
         Holder holder;
         int r = holders_find(run->fs, queries, n, &holder);
@@ -75,7 +75,8 @@ int run_check_idle(const Run *run, const Step *s) {
 
         if (!queries)
                 return -ENOMEM;
-        /* run_check_idle() of the previous step has checked this device, too. */
+        /* An earlier run_check_idle() has checked this device, too, with all STEP_CHECK_IDLE that directly follow one
+         * another. */
         if (s > run->steps->steps && s[-1].kind == STEP_CHECK_IDLE)
                 return 0;
         for (; s + n < end && s[n].kind == STEP_CHECK_IDLE; n++)
@@ -91,8 +92,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
                 return run_fail(run, s, locked, "%s", "");
         query.is_locked = locked > 0;
         r = find_user(run, s, &query, 1);
-        /* Without a holder, the lock was refused because the kernel itself uses the GPU, or a process that is ending
-         * and has no descriptors any more. */
+        /* If there is no holder, the lock was refused because the GPU is used by the kernel itself, or by a process
+         * that is ending and has no descriptors any more. */
         if (r == 0 && locked == -EBUSY)
                 return run_fail(run, s, -EBUSY,
                                 "%s is in use: NVIDIA's driver refuses its unbind lock, and no process has the GPU "
@@ -103,7 +104,8 @@ int idle_check_unbind(const Run *run, const Step *s, const char *driver) {
 
 /*
  * vfio-pci enables a device while a process has it open (vfio_pci_core_enable() in drivers/vfio/pci/vfio_pci_core.c),
- * so a device that is not enabled needs no search. A host driver may have left the device enabled.
+ * so a device that is not enabled needs no search. An enabled device need not be open: its former host driver may have
+ * left it enabled.
  */
 int idle_check_closed(const Run *run, const Step *s) {
         HolderQuery query = { .address = s->device, .is_vf = true };

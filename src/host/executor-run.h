@@ -16,7 +16,7 @@
 typedef struct PlugPlace {
         bool needless;       /* libvirt has no such domain, so nothing is plugged */
         GuestFunction place; /* bus 0: libvirt chooses, or the domain has the device already */
-        const char *iommufd; /* result of domain_facts_iommufd() for the domain; NULL also if no domain runs */
+        const char *iommufd; /* result of domain_facts_iommufd(); NULL also if libvirt has no such domain */
 } PlugPlace;
 
 /* What a run knows about a service that it stops. */
@@ -33,17 +33,16 @@ typedef struct StepResult {
         bool device_failed;
         VfAttributes found;
         ServiceState service;
-        bool shared; /* a command or question for several steps has done this step too; result and status are those of
-                        this step */
+        bool shared; /* a command or question for several steps has done this step, too, and set result and status */
         int result, status;
         bool reported; /* the result was reported or needs no report, for example after run_fail() or together with an
                           earlier step; run_forward() does not run the step again */
         PlugPlace place;
 } StepResult;
 
-/* What a process of the run does now. The process that watches it reads this. */
+/* What a process of the run does now. The watching process (executor-chains.c) reads this. */
 typedef struct Position {
-        _Atomic uint64_t since; /* when it began: CLOCK_MONOTONIC, microseconds */
+        _Atomic uint64_t since; /* when the process began to do this: CLOCK_MONOTONIC, microseconds */
         _Atomic uint32_t step;  /* index into the list */
         _Atomic uint32_t doing; /* a Doing */
 } Position;
@@ -54,8 +53,8 @@ typedef struct Run {
         ReportFunction report;
         void *userdata;
         StepResult *done;  /* by step; shared by all processes of the run */
-        atomic_bool *stop; /* set: no further step is run, but steps may be undone; shared, too */
-        bool *given_up;    /* by chain, whether it was given up: its steps are then neither run nor undone */
+        atomic_bool *stop; /* true: no further step is run, but steps may be undone; shared by all processes, too */
+        bool *given_up;    /* by chain: it was given up, so its steps are neither run nor undone */
         Position *at;      /* position of this process, shared with the one that watches it */
 } Run;
 
@@ -68,13 +67,14 @@ static inline StepResult *step_result(const Run *run, const Step *s) {
 typedef struct StepAction {
         int (*run)(const Run *run, const Step *s);
         int (*undo)(const Run *run, const Step *s); /* NULL: nothing to undo */
-        /* A failed write can have taken effect all the same, so a failed step is undone too. With true it is not,
-         * because a run() that fails leaves nothing changed. */
+        /* A failed write can have taken effect all the same, so a step that failed is undone, too. If undoes_itself is
+         * true, it is not undone, because a run() that fails leaves nothing changed. */
         bool undoes_itself;
 } StepAction;
 extern const StepAction step_actions[_STEP_KIND_MAX];
 
-/* Steps that a process runs: from index first to before end, those of one chain, or all of them with ALL_CHAINS. */
+/* Steps that a process runs or undoes: of the steps from index first to before end, those of one chain, or with
+ * ALL_CHAINS all. */
 typedef struct Part {
         size_t first, end;
         unsigned chain;
@@ -88,7 +88,7 @@ typedef enum LaneEnd {
         LANE_DONE = 0,
         LANE_FAILED = 10, /* a step failed, or a check or a read before the first write, which was reported; or the
                              receiver of the reports ended the run before the first write */
-        LANE_LACKING,     /* a step failed, and is not necessary: step_may_lack() */
+        LANE_LACKING,     /* a step failed, and the run counts as done without it: step_may_lack() */
         LANE_NOT_UNDONE,  /* the undo of a step failed */
         LANE_KEPT,        /* the undo of a STEP_PLUG failed: the guest may have the device, so nothing else is undone */
 } LaneEnd;
@@ -97,7 +97,7 @@ typedef enum LaneEnd {
 LaneEnd run_forward(const Run *run, const Part *part);
 /* Undoes the steps of the part that were begun, backwards. A step that changed nothing is not undone, nor is a failed
  * one after which the run continued. A step whose failure ended the run is undone, unless undoes_itself is set. Starts
- * the service of each STEP_STOP_SERVICE again. */
+ * the service of each STEP_STOP_SERVICE again, if the service was in use before the run. */
 LaneEnd run_backward(const Run *run, const Part *part);
 /* Returns true when the step must be left out: its device has failed in an earlier step, or the step runs alone and its
  * device's chain was given up, so that a process may still work on the device. */
@@ -112,21 +112,23 @@ int run_fail(const Run *run, const Step *s, int error, const char *format, ...) 
 
 /* executor-steps.c */
 
-/* Reads the attributes of the VF of the step. *found is empty if the PF offers none. */
+/* Reads the attributes of the VF of the step. Returns 0 with an empty *found if the PF offers none, otherwise as
+ * vf_attributes_read(). */
 int step_read_attributes(const Run *run, const Step *s, VfAttributes *found);
 int run_check_health(const Run *run, const Step *s);
 
 /* executor-together.c: services, and steps that act on several devices at once. */
 
-/* Report before the first write the services that are active or about to start, and the GPUs in persistence mode.
+/* Report, before the first write, the services that are active or about to start, and the GPUs in persistence mode.
  * Return 1 when there are any, otherwise 0. report_active_services() may also return a negative errno, which it has
  * reported. */
 int report_active_services(const Run *run);
 int report_persistent_gpus(const Run *run);
 int run_stop_service(const Run *run, const Step *s);
 int run_start_service(const Run *run, const Step *s);
-/* Starts the service of the step. The result is only reported: a failure does not end the run. use: the use before the
- * run stopped the service. With UNIT_QUEUED waits only one second, because the start may wait for the daemon itself. */
+/* Starts the service of the step. The result is only reported: a failure does not end the run. use: the use of the
+ * service before it was stopped. If that was UNIT_QUEUED, waits only one second, because the start may wait for the
+ * daemon itself. */
 void service_start(const Run *run, const Step *s, UnitUse use);
 int run_clean(const Run *run, const Step *s);
 int run_check_gpu(const Run *run, const Step *s);

@@ -120,8 +120,8 @@ static int run_check(const Run *run, const Step *s) {
         return s->check.compares && now.counted && now.fatal > s->check.fatal ? -EBADE : 0;
 }
 
-/* Reports the health of the device. Returns a negative errno if the device is dead, which only two errors show: config
- * space reads as all ones, or as another device. */
+/* Reports the health of the device. Returns -ENOLINK if config space reads as all ones, -EREMCHG if it reads as that of
+ * another device. Any other reading counts as alive: returns 0. */
 int run_check_health(const Run *run, const Step *s) {
         Report r = { .kind = REPORT_HEALTH };
 
@@ -130,13 +130,13 @@ int run_check_health(const Run *run, const Step *s) {
         return r.health.error == -EIO ? -ENOLINK : r.health.error == -ENXIO ? -EREMCHG : 0;
 }
 
-/* How long to wait for the interface of a PF after its driver was bound: that of InfiniBand comes later, from the
- * module ib_ipoib. */
+/* How long to wait for the network interface of a PF after its driver was bound. The interface of an InfiniBand PF
+ * comes later than the driver, from the module ib_ipoib. */
 #define INTERFACE_WAIT_MSEC 5000
 #define INTERFACE_POLL_MSEC 50
 
-/* Returns true when the interface of the PF may still appear: the PF is a network or InfiniBand device, and the step
- * needs its attributes. sysfs does not notify, so the caller polls. */
+/* Returns true when the interface of the PF may still appear and the step must wait for it: the PF is a network or
+ * InfiniBand device, and the step fails if the PF offers no attributes. sysfs does not notify, so the caller polls. */
 static bool may_appear(const Sysfs *fs, const Step *s) {
         char class[SYSFS_ATTRIBUTE_MAX];
 
@@ -145,7 +145,8 @@ static bool may_appear(const Sysfs *fs, const Step *s) {
                (strncmp(class, "0x02", strlen("0x02")) == 0 || strncmp(class, "0x0c06", strlen("0x0c06")) == 0);
 }
 
-/* Waits for one interval. Returns false when the time is over, or when no interface will appear. */
+/* Waits for one interval and returns true. Returns false at once when the time is over, or when may_appear() is
+ * false. */
 static bool wait_for_interface(const Sysfs *fs, const Step *s, unsigned attempts) {
         const struct timespec interval = { .tv_nsec = INTERFACE_POLL_MSEC * 1000000 };
 
@@ -236,9 +237,9 @@ static int run_fabric(const Run *run _unused_, const Step *s) {
         return set_partition(s, s->kind == STEP_ACTIVATE);
 }
 
-/* Ignores errors after which there is nothing to undo. Either Fabric Manager does not run or is not ready: when it has
- * started and waits for the ids of the active partitions, root_follow_partitions() sends them. Or the cause of the
- * error, such as another version or other partitions, made the step fail too. */
+/* Ignores errors after which there is nothing to undo. Fabric Manager may not run or not be ready: when it has started
+ * and waits for the ids of the active partitions, root_follow_partitions() sends them. Other causes, such as another
+ * version or other partitions, have made the step itself fail. */
 static int undo_fabric(const Run *run _unused_, const Step *s) {
         static const int harmless[] = { ENOTCONN, ELIBACC, EAGAIN, EPROTO, ENOENT, EXDEV, EOPNOTSUPP, EPERM };
         int r = set_partition(s, s->kind == STEP_DEACTIVATE);

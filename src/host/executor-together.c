@@ -28,7 +28,8 @@ int report_active_services(const Run *run) {
 
                 if (s->kind != STEP_STOP_SERVICE)
                         continue;
-                /* Set before the first stop, so all stops together get half of the job's time. */
+                /* The limit of all stops is set before the first one, so the stops together get half of the job's
+                 * time. */
                 state->stop_by = job_deadline(run, 2);
                 r = unit_read_use(s->service, state->stop_by, &state->use);
                 if (r < 0) {
@@ -49,8 +50,8 @@ int run_stop_service(const Run *run, const Step *s) {
         return state->use != UNIT_UNUSED ? root_stop_unit(s->service, state->stop_by) : 0;
 }
 
-/* Each start gets an equal part of a quarter of the job's time. After that the run goes on, and systemd continues the
- * start. */
+/* All starts together get a quarter of the job's time, each an equal part. After its part the run goes on, and systemd
+ * continues the start. */
 void service_start(const Run *run, const Step *s, UnitUse use) {
         const StepList *steps = run->steps;
         unsigned part, starts = 0;
@@ -59,7 +60,7 @@ void service_start(const Run *run, const Step *s, UnitUse use) {
 
         for (size_t k = 0; k < steps->n; k++)
                 starts += steps->steps[k].kind == STEP_START_SERVICE;
-        /* A start that was only queued before the run is only queued again: one second is enough. */
+        /* A start that was only queued before the run needs to be queued again only: one second is enough. */
         part = use == UNIT_QUEUED ? MAX(steps->timeout_sec, 1U) : 4 * MAX(starts, 1U);
         r = root_start_unit(s->service, job_deadline(run, part), &asked);
         run_report(run, s,
@@ -114,8 +115,8 @@ static int clean_devices(const Run *run, const Step *const *steps, size_t n) {
         for (size_t k = 0; k < n; k++)
                 devices[k] = steps[k]->device;
         r = root_clean(steps[0]->clean.pool, devices, n, job_deadline(run, 2 * count_commands(run->steps)), &status);
-        /* One of the devices may have left the pool, for which root_clean() refuses all of them. Clean the first device
-         * alone; the steps of the others try again. */
+        /* If one of the devices has left the pool, root_clean() refuses all of them. Clean the first device alone; the
+         * steps of the others try again. */
         if (r == -EPERM && n > 1)
                 return clean_devices(run, steps, 1);
         for (size_t k = 0; k < n; k++) {
@@ -146,7 +147,7 @@ int run_clean(const Run *run, const Step *s) {
 /* Time limit for each GPU: the driver takes seconds to initialize a GPU that no process has open. */
 #define GPU_USEC 20000000U
 
-/* Turns on persistence mode. passthroughd-root logs a failure, which ends nothing. */
+/* Turns on persistence mode. A failure does not end the run: passthroughd-root only logs it. */
 int run_persistence(const Run *run _unused_, const Step *s) {
         (void) root_set_persistence(s->device, clock_usec(CLOCK_MONOTONIC) + GPU_USEC);
         return 0;
@@ -170,8 +171,8 @@ static bool may_be_persistent(const Sysfs *fs, const Step *s) {
 
 typedef int (*Question)(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
 
-/* Asks passthroughd-root about GPUs. If passthroughd-root itself hangs with the driver, the first GPU of the question
- * gets -ETIMEDOUT. After a GPU with -ETIMEDOUT no further GPU is asked about. */
+/* Asks passthroughd-root about GPUs, at most ROOT_GPUS_MAX in one question. If passthroughd-root itself hangs in the
+ * driver, the first GPU of the question gets -ETIMEDOUT. After a GPU with -ETIMEDOUT no further GPU is asked about. */
 static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size_t n, int32_t *results) {
         size_t part;
 
@@ -189,7 +190,7 @@ static void ask_driver(Question ask, uint64_t usec, const PciAddress *gpus, size
         }
 }
 
-/* GPUs of several steps, for one question. */
+/* GPUs of several steps, for a question about all of them. */
 typedef struct Gpus {
         PciAddress *devices;
         const Step **steps;
@@ -262,7 +263,7 @@ int run_check_gpu(const Run *run, const Step *s) {
         return step_result(run, s)->result;
 }
 
-/* The VFs of consecutive steps, all of one PF. */
+/* The changes of the VFs of consecutive steps. All VFs are of one PF. */
 typedef struct Identities {
         const Run *run;
         const VfChange *first;

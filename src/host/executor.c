@@ -15,8 +15,8 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* Returns true when the device of the step (for a slot: its GPU) was removed, or the VF to which the step gives
- * attributes. */
+/* Returns true when the device of the step was removed (for a slot of a GPU: the GPU), or the VF to which the step
+ * gives attributes. */
 static bool is_gone(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
@@ -111,14 +111,14 @@ static void report_failed(const Run *run, const Step *s, int error) {
                 return;
         if (step_gives_attributes(s) && error == -EOPNOTSUPP) {
                 failed.switchdev = eswitch_find_representor(run->fs, s->device, s->vf.index, failed.representor);
-                /* No representor found: it may be in another network namespace. Ask for the mode. */
+                /* A representor that was not found may be in another network namespace, so ask for the mode. */
                 if (!failed.switchdev)
                         (void) eswitch_ask(s->device, &failed.switchdev);
         }
         run_report(run, s, failed);
 }
 
-/* Checks the devices that will be bound. A negative errno: one is dead, which is reported. */
+/* Checks the devices that will be bound. Returns 0, or a negative errno if one is dead, after a report. */
 static int check_before(const Run *run) {
         const StepList *steps = run->steps;
 
@@ -137,8 +137,8 @@ static int check_before(const Run *run) {
         return 0;
 }
 
-/* Reports the attributes of the VFs that get attributes. 1: a PF offers any; 0: none does; or a negative errno,
- * reported. */
+/* Reports the present attributes of the VFs that get attributes. Returns 1 if a PF offers any, 0 if none does, or a
+ * negative errno after a report. */
 static int report_attributes(const Run *run) {
         int any = 0;
 
@@ -150,8 +150,8 @@ static int report_attributes(const Run *run) {
                         continue;
                 run_begin(run, s, DOING_READ);
                 r = step_read_attributes(run, s, &found.found);
-                /* End the run: nothing has changed yet, and each further VF of the PF would wait as long for an
-                 * interface. */
+                /* End the run now: nothing has changed yet, and each further VF of the PF would wait for an interface
+                 * as long as this one. */
                 if (r == 0 && found.found.set == 0 && s->kind == STEP_ATTRIBUTES)
                         r = -EOPNOTSUPP;
                 if (r < 0) {
@@ -235,7 +235,7 @@ static LaneEnd run_one(const Run *run, const Step *s) {
                 run_report(run, s, (Report) { .kind = REPORT_LACKING, .error = r });
                 return LANE_LACKING;
         }
-        /* Only the device has failed: continue without it. */
+        /* The failure concerns this device alone: the run continues. */
         if (done->device_failed) {
                 run_report_device_failed(run, s, r);
                 return LANE_DONE;

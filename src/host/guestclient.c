@@ -34,8 +34,8 @@ struct GuestClient {
         bool dirty;           /* changed() must be called: the list became complete, or has changed since */
         bool expected;        /* guest_client_expect() was called: libvirt must answer in time */
         bool ended;           /* the process was killed or has closed its socket, but has not exited yet */
-        bool waits_in_parent; /* run/libvirt is missing, so its parent is watched for it */
-        int fd;               /* our end of the socket pair; -1: no process */
+        bool waits_in_parent; /* run/libvirt is missing, so the directory run is watched until it appears */
+        int fd;               /* the daemon's end of the socket pair to the process; -1: no process */
         ChildWatch child;
         sd_event_source *io, *timer, *sockets;
 };
@@ -116,7 +116,7 @@ static void apply(GuestClient *c, int kind) {
         case -ECONNRESET:
                 return end_process(c, VALIDATION_PROGRAM " has ended.");
         default:
-                /* While the first list is incomplete, nothing is known, so nothing has changed. */
+                /* While the guests are unknown, a single record does not make them known, so no change is told. */
                 c->dirty = !c->unknown;
         }
 }
@@ -203,8 +203,8 @@ static bool has_socket(const GuestClient *c) {
         return false;
 }
 
-/* Starts the process, if none runs and libvirt's socket exists. For another URI than SYSTEM_URI, does not look for the
- * socket. */
+/* Starts the process, if none runs and libvirt's socket exists. The socket is only looked for if the URI is
+ * SYSTEM_URI. */
 static void start_process(GuestClient *c) {
         int r;
 
@@ -229,7 +229,7 @@ static void start_process(GuestClient *c) {
 
 static int on_socket(sd_event_source *source, const struct inotify_event *event, void *userdata);
 
-/* Watches for libvirt's socket in its directory; if that is missing, watches the parent. */
+/* Watches run/libvirt for libvirt's socket; if that directory is missing, watches its parent. */
 static int watch(GuestClient *c) {
         static const char *const directories[] = { SOCKETS, "run" };
         int r = -ENOENT;
@@ -262,7 +262,7 @@ uint64_t guest_client_ask(GuestClient *c) {
 
         if (!c->child.exit)
                 start_process(c);
-        /* The guests are unknown: no process runs, or its first list is on its way. */
+        /* While the guests are unknown, no process runs, or its first list is on its way. */
         if (c->unknown || wire_send(c->fd, GUEST_RECORD_LIST, NULL, 0) < 0)
                 return 0;
         /* A running timer, that of an earlier request, stays. */

@@ -30,8 +30,8 @@ typedef struct Answer {
 
 static const char *socket_path;
 static unsigned patience_sec = PATIENCE_SEC;
-/* Connection of a question that has no answer yet, and the process that asked. A child closes it like all inherited
- * descriptors. */
+/* Connection of a question that has no answer yet, and the process that asked. A child process closes the connection,
+ * like all descriptors that it inherits. */
 static int unanswered = -1;
 static pid_t unanswered_pid;
 /* True after a warning that the service does not answer, until it answers. */
@@ -46,7 +46,8 @@ void holders_may_block(void) {
 }
 
 /* Returns true while the last question of this process has no answer. When an answer has come at last, or the service
- * has closed the connection, drops that question: the next one will tell whether the service answers. */
+ * has closed the connection, drops that question and returns false: the next question will tell whether the service
+ * answers. */
 static bool is_hanging(void) {
         struct pollfd p = { .fd = unanswered, .events = POLLIN };
 
@@ -75,7 +76,7 @@ static int exchange_question(int fd, const HolderNodes *nodes, WireMessage *ret)
                        : -EBADMSG;
 }
 
-/* Copies what holder_search() sets. The caller of holder_ask() sets the other members. */
+/* Copies the members that holder_search() sets. The caller of holder_ask() sets the other members. */
 static void take_holder(const Answer *answer, const HolderNodes *nodes, Holder *ret) {
         *ret = (Holder) { .device = nodes->nodes[answer->node].device,
                           .pid = answer->holder.pid,

@@ -38,7 +38,8 @@ static bool is_time_over(const Search *s) {
                clock_usec(CLOCK_MONOTONIC) >= s->deadline;
 }
 
-/* Has libvirt validate the document without the elements that are left out. Returns as libvirt_validate(). */
+/* Has libvirt validate the document without the elements that are left out. Returns as libvirt_validate(). When out of
+ * memory, sets s->failed and returns VALIDATION_UNKNOWN. */
 static Validation validate(Search *s, char **ret_reason) {
         xmlChar *text = NULL;
         Validation v = VALIDATION_UNKNOWN;
@@ -99,8 +100,9 @@ static xmlNode *bisect(Search *s, xmlNode **elements, size_t n) {
         return elements[valid];
 }
 
-/* Finds a culprit among elements that cannot all be left out, because a schema or another element needs some of them.
- * Leaves out each alone, and returns the one without which the document is valid, or NULL. */
+/* Finds a culprit among elements that cannot all be left out, because the schema or another element needs some of them.
+ * Leaves out one element at a time, and returns the element without which the document is valid; NULL if there is none
+ * or the time is over. */
 static xmlNode *find_alone(Search *s, xmlNode **elements, size_t n) {
         for (size_t i = 0; i < n && !is_time_over(s); i++) {
                 bool valid;
@@ -167,7 +169,8 @@ static bool is_needed(const Search *s, const xmlNode *c) {
 }
 
 /* Collects the elements of the template that the search may leave out. <os>, <devices> and each element that contains
- * an element of passthroughd stay in the document; of these, the elements inside are collected. */
+ * an element of passthroughd stay in the document; in place of these, collects the elements inside them. Needed
+ * elements (is_needed()) stay, too. */
 static void collect_units(Search *s, xmlNode *parent) {
         for (xmlNode *c = xmlFirstElementChild(parent); c && !s->failed; c = xmlNextElementSibling(c)) {
                 if (culprit_line(c) == 0 || is_needed(s, c))

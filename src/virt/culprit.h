@@ -20,11 +20,11 @@ typedef struct Culprit {
 void culprit_done(Culprit *c);
 
 /*
- * doc: the document that libvirt refuses; culprit_line() of each element must be set. first: libvirt's verdict. reason:
- * libvirt's reason; owned by this function, and possibly moved to *ret. Returns VALIDATION_INVALID with the culprit in
+ * doc: the document that libvirt refuses; the caller has stored the culprit_line() of each element. first: libvirt's
+ * verdict. reason: libvirt's reason, which this function takes over. Returns VALIDATION_INVALID with the culprit in
  * *ret, or with the root when the search has found no smaller element. Returns VALIDATION_UNKNOWN when libvirt refuses
  * the document with and without the template's elements, neither time because of the schema, and no single element is
- * to blame; ret->reason is then why libvirt refuses the document without these elements.
+ * to blame; then ret->reason says why libvirt refuses the document without these elements.
  *
  * The search ends when the process has used VALIDATION_SEARCH_CPU_SEC of CPU time, or after VALIDATION_SEARCH_SEC. Then
  * *ret is the smallest element found to contain the culprit.

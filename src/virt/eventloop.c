@@ -102,8 +102,8 @@ static Watch *new_watch(void *opaque, virFreeCallback free_opaque) {
         return w;
 }
 
-/* Adds w to the list, or frees w if r is negative. r: the result of creating the event source of w. Returns the id of
- * w, or -1. */
+/* Adds `w` to the list. r: the result of creating the event source of `w`; if it is negative, frees `w` instead.
+ * Returns the id of `w`, or -1. */
 static int enter(Watch *w, int r) {
         if (r < 0) {
                 sd_event_source_disable_unref(w->source);

@@ -18,8 +18,8 @@ static int open_directory(const char *root, const char *path) {
         return full ? open(full, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 }
 
-/* Reads each descriptor in directory fd, unless directory `above` has a file of the same name. fd and `above` may be
- * -1: the directory is missing. */
+/* Reads each descriptor in the directory `fd`, unless the directory `above` has a file of the same name. Either is -1
+ * if its directory is missing. */
 static void read_descriptors(int fd, int above, LibvirtFeatures *f) {
         _cleanup_names_ char **names = NULL;
         size_t n = 0;

@@ -73,8 +73,8 @@ static bool is_starting(virDomain *domain) {
                reason == VIR_DOMAIN_PAUSED_STARTING_UP;
 }
 
-/* Returns -ENOENT when the last error means that the domain has ended. After another error, such as a lost connection,
- * the domain may run. */
+/* Returns -ENOENT when libvirt's last error means that the domain has ended, otherwise -EIO. After another error, such
+ * as a lost connection, the domain may still run. */
 static int end_or_error(void) {
         return virGetLastErrorCode() == VIR_ERR_NO_DOMAIN ? -ENOENT : -EIO;
 }
@@ -119,8 +119,8 @@ static int on_check(sd_event_source *source, uint64_t usec, void *userdata) {
         return 0;
 }
 
-/* Has the loop check the domain at intervals, and report it again when it is no longer starting: it runs, or its start
- * has failed. Returns 0 or a negative errno. */
+/* Has the loop check the domain at intervals, and report it again when it is no longer starting, because it runs or its
+ * start has failed. Returns 0 or a negative errno. */
 static int follow_start(Reporter *r, virDomain *domain, const char *uuid) {
         Starting *s;
         int error;
@@ -171,7 +171,8 @@ static void send_domain(Reporter *r, virDomain *domain) {
 }
 
 /* Formats the lines about confidential guests: "sev-snp" if libvirt can run such guests, and "sev-snp-firmware" if
- * there is a firmware for them. Each line begins with a newline. The caller frees. */
+ * there is a firmware for them. A newline precedes each line. The caller frees. When out of memory, lines are missing,
+ * or the result is NULL. */
 static char *format_security(const LibvirtFeatures *f) {
         char *text = strdup("");
         int r = text ? 0 : -ENOMEM;

@@ -3,7 +3,7 @@
  * passthroughd-libvirt: validates the domain document on stdin with libvirt. guest/validation.h describes input, output
  * and exit status. With one argument, the URI of a libvirt, it reports the running domains of that libvirt on the
  * socket at stdin; guest/guest-list.h describes the records. With more arguments, it defines a domain (guest/define.h)
- * or changes the devices of one (guest/plug.h).
+ * or changes or prints a domain (guest/plug.h).
  */
 
 #include <libxml/parser.h>
@@ -29,7 +29,7 @@
 #define INPUT_MAX ((size_t) 16 * 1024 * 1024)
 
 /* Stores in _private of the element, and of each element inside it, the line of the template that the element comes
- * from. *lines: these numbers in document order (guest/validation.h); moved behind the numbers that were read. */
+ * from. *lines: these line numbers in document order (guest/validation.h); moved behind those that were read. */
 static void set_lines(xmlNode *element, char **lines) {
         element->_private = (void *) (intptr_t) strtol(*lines, lines, 10);
         for (xmlNode *c = xmlFirstElementChild(element); c; c = xmlNextElementSibling(c))
@@ -66,8 +66,8 @@ static Validation print_culprit(Libvirt *l, const char *document, char *lines, V
         return v;
 }
 
-/* Returns the path with its first `count` bytes, a link, replaced by the link's target. NULL: they are no link, or out
- * of memory. */
+/* Replaces a link in a path by the link's target: the first `count` bytes of the path name the link. Returns the new
+ * path, which the caller frees; NULL if these bytes name no link, or when out of memory. */
 static char *replace_link(const char *path, size_t count) {
         _cleanup_free_ char *link = strndup(path, count);
         char target[PATH_MAX];
@@ -81,8 +81,8 @@ static char *replace_link(const char *path, size_t count) {
 }
 
 /* Returns the path with its links followed, even dangling ones. The part from the first missing component on is kept. A
- * relative path is taken as below "/". The caller frees. NULL: the first component of a relative path is missing, or
- * there are too many dangling links, or out of memory. */
+ * relative path is taken as below "/". The caller frees. NULL: the first component of a relative path is missing, there
+ * are too many dangling links, or memory is short. */
 static char *resolve_path(const char *path) {
         char *whole = string_format("/%s", path);
 

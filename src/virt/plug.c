@@ -26,7 +26,7 @@ typedef struct Plug {
         char device[UUID_STRING_MAX]; /* as domain_facts_hostdev() names it */
         char *alias;                  /* alias of the device in the running domain */
         int documents;                /* what find_documents() returned before the change */
-        PlugResult result;            /* how the wait for the guest ended */
+        PlugResult result;            /* how the wait for the guest ended; PLUG_DONE unless it failed */
 } Plug;
 
 static PlugResult end(PlugResult result, const char *reason) {
@@ -70,7 +70,7 @@ static int find_documents(const Plug *p) {
 }
 
 /* Returns the result after a call of libvirt has failed: PLUG_DONE if no document remains to be changed, PLUG_FAILED if
- * none has changed since find_documents() was called first, otherwise PLUG_UNKNOWN. */
+ * no document has changed since p->documents was set, otherwise PLUG_UNKNOWN. */
 static PlugResult end_failed(const Plug *p) {
         _cleanup_free_ char *reason = libvirt_last_reason();
         int after = find_documents(p);
@@ -147,7 +147,8 @@ static int follow(Plug *p) {
                                           p);
 }
 
-/* Asks the guest to release the device, and waits until it has, refuses, or the time is over. */
+/* Asks the guest to release the device. Waits until the guest has released it or refuses, or until the time is over or
+ * the connection is lost. */
 static PlugResult detach_live(Plug *p) {
         if (follow(p) < 0)
                 return end_with_libvirt(PLUG_FAILED);
