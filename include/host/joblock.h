@@ -13,7 +13,7 @@
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
-/* The most lock files that the directory may have. */
+/* The most files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
 /* A lock file whose lock is held by one or more processes. */
@@ -49,8 +49,8 @@ void job_lock_remove(int dir_fd, uint32_t id);
  * it; 0 when none does (the file is removed then) or there is no such file; or a negative errno. Free with
  * job_lock_done(). */
 int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
-/* Finds all locks that a process holds, and removes the lock files that no process holds. Free with
- * job_locks_free(). */
+/* Finds all locks that a process holds, and removes the lock files whose lock no process holds. Returns 0 or a negative
+ * errno; -E2BIG: there are more than JOB_LOCKS_MAX files. Free with job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
 /* Sorts the devices: first those on which a process may still work. Returns their number. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads NUMA nodes with their memory and hugepages, and online CPUs with their cores. libnuma is not used because it
- * always asks the running kernel, and the root may be a recording of another machine.
+ * Reads NUMA nodes with their memory and hugepages, and online CPUs with their cores. These functions do not use
+ * libnuma: it always asks the running kernel, and the root may be a recording of another machine.
  */
 
 #include "model/inventory.h"

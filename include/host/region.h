@@ -7,7 +7,8 @@
  * when it has the region's name, is a regular file with one link, belongs to the daemon's user and is empty or has the
  * region's size. No other user can create such a file.
  *
- * Creating and removing a region touch all of its memory, so these calls must run in the child process of a job.
+ * region_make() and region_remove() allocate or free all memory of a region, which takes long. So they must run in the
+ * child process of a job.
  */
 
 #include "ledger/region.h"

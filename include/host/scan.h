@@ -6,8 +6,8 @@
  * described in PciDevice.fault. A device that disappears during the scan is left out. Neither makes the scan fail.
  *
  * Reads that can block for ever are avoided. A scan never reads sriov_numvfs or the config space of a device in D3cold.
- * It reads the config space of an endpoint again only if the driver has changed since the last scan, or if the last
- * scan did not read all of its facts.
+ * It reads the config space of an endpoint again only if the last scan did not read all facts from it, or if the driver
+ * of the endpoint has changed since that scan and no job works on the endpoint.
  */
 
 #include "model/inventory.h"

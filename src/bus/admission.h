@@ -7,9 +7,9 @@
  * of a connection are queued until the bus replies, and the event loop serves other calls meanwhile. A call that is too
  * long, or for which the queue has no room, is refused with LimitExceeded.
  *
- * Root and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit has allowed a
- * connection to read, it is asked again only about calls that arrive while it still decides about earlier calls of the
- * connection.
+ * Root, the daemon's own user and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit
+ * has allowed a connection to read, it is asked again only about calls that arrive while it still decides about earlier
+ * calls of the connection.
  */
 
 #include "caller.h"
