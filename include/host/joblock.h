@@ -4,7 +4,7 @@
 /*
  * Lock files of job processes: STATE/jobs/ID, one per job. A process that hangs in the kernel keeps its lock, also
  * after the daemon has exited. The processes of a job that may work on any of its devices share an flock() on its file;
- * the process of one chain has a lock of the byte CHAIN instead (F_OFD_SETLK). The first line of the file names the
+ * the process of chain N has a lock of byte N of the file instead (F_OFD_SETLK). The first line of the file names the
  * job; each further line has the address of a device that the job works on and, after a space, the chain of the device
  * (Step.chain). Versions up to 0.3 wrote no chain, and the device then has none. The files are not synced to disk,
  * because a reboot ends every process and its lock.
@@ -53,7 +53,7 @@ int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
  * errno; -E2BIG: there are more than JOB_LOCKS_MAX files. Free with job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
-/* Sorts the devices: first those on which a process may still work. Returns their number. */
+/* Moves the devices on which a process may still work to the front. Returns the number of these devices. */
 size_t job_lock_split(JobLock *l);
 /* Returns true when no process holds the lock any more. Then the file is removed. */
 bool job_lock_is_free(int dir_fd, JobLock *l);

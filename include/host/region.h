@@ -32,7 +32,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group);
  * other file is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
-/* Lists the regions that have a file or link in dev/shm, by region name. Files of users other than root and the
+/* Lists the names of the regions that have a file or link in dev/shm. Files of users other than root and the
  * daemon's user are ignored. The list is empty when dev/shm does not exist. Free the list as that of list_dir_at(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 

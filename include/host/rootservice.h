@@ -70,7 +70,7 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
  * Asks NVIDIA's driver about n GPUs, 1 to ROOT_GPUS_MAX, that are bound to this driver. The service asks about one GPU
- * after the other, and waits for each answer an equal part of the time until end. Returns 0 or a negative errno.
+ * after the other, and each answer may take an equal part of the time until end. Returns 0 or a negative errno.
  * -ETIMEDOUT: the driver does not answer about the GPU whose result is -ETIMEDOUT, and the GPUs after it were not
  * asked. The result of a GPU that the service refuses is -EPERM; the result of any other GPU that was not asked is 0.
  */
