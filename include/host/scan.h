@@ -35,8 +35,8 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, bool locked, co
 /*
  * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
- * memory are copied from old. What critical_mark() sets is left out. If old has notes, scans everything as
- * scan_inventory_except() does.
+ * memory are copied from old. Call critical_mark() on the result, as after scan_inventory(). If old has notes, scans
+ * everything as scan_inventory_except() does.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);

@@ -113,8 +113,8 @@ static int read_reserved_regions(const Scan *s) {
         return 0;
 }
 
-/* Reads the IOMMU options of the kernel command line. Adds a note for pcie_acs_override=, which makes the
- * kernel form IOMMU groups that the hardware does not isolate from each other. */
+/* Reads the IOMMU options of the kernel command line. Adds a note for pcie_acs_override=, which makes the kernel
+ * form IOMMU groups that the hardware does not isolate from each other. */
 static int read_cmdline(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;

@@ -61,7 +61,7 @@ static int open_dir(int parent_fd, const char *name, int flags) {
 #define LOCK_TRIES 100
 #define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
 
-/* Locks the state directory until the process ends: two daemons with one ledger would allocate each device twice. */
+/* Locks the state directory until the store is closed: two daemons with one ledger would allocate each device twice. */
 static int lock(const Store *s, const char *path) {
         int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
 
