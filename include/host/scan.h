@@ -17,9 +17,9 @@
  * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
-/* As scan_inventory(), but reads only the facts that decide the pools of the given devices: of these devices, their
- * PFs, the bridges above them, and the other functions of all these slots. Reads no config space, no attribute that may
- * wait for a device lock, and neither CPUs nor memory. */
+/* As scan_inventory(), but reads only the facts that decide the pools of the given devices. Reads these devices, their
+ * PFs and the bridges above them, and the other functions in the slots of all of these. Reads no config space, no
+ * attribute that may wait for a device lock, and neither CPUs nor memory. */
 int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret);
 
 /*

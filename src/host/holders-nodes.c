@@ -250,8 +250,8 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Checks a directory called "net" or "holders" for use by the host. In a part such use does not count: it ends with the
- * part. Nor does it count with only_parts. */
+/* Checks a directory called "net" or "holders" for use by the host. Such use of a part does not count, because it ends
+ * when the part is removed. If the query has only_parts, no such use counts. Returns as holder_nodes_find(). */
 static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;

@@ -96,7 +96,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* Removes temporary files. A crash leaves one, and a failed write leaves one if it could not remove it. */
+/* Removes temporary files. A crash leaves one behind, and so does a failed write that could not remove its file. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 
