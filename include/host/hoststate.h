@@ -9,8 +9,8 @@
 #include "plan/vfidentity.h"
 #include "util/sysfs.h"
 
-/* What is known about the machine. The state owns all pointers; a NULL one is not known yet. policy refers to inventory
- * and config, locality to inventory. */
+/* What is known about the machine. The state owns all pointers except sysroot and config_path. A fact whose pointer is
+ * NULL is not known yet. policy refers to inventory and config, locality to inventory. */
 typedef struct HostState {
         Config *config;
         Inventory *inventory;
@@ -51,9 +51,9 @@ void host_state_take_config(HostState *s, Config *config, Policy *policy);
 /* Makes the policy again, after members of the inventory have changed. 0 or a negative errno. */
 int host_state_remake_policy(HostState *s);
 
-/* Reads the identifiers of this machine that exist, the UUID of the firmware and the machine ID. They make generated VF
- * identities stable and distinct between machines. Returns 0 or -ENOMEM. */
+/* Sets s->identity to the UUID of the firmware and the machine ID; one that cannot be read is left out. They make
+ * generated VF identities stable and distinct between machines. Returns 0 or -ENOMEM. */
 int host_state_read_machine_id(HostState *s, const Sysfs *fs);
 
-/* As vf_identity_assign(), with the same verdicts. Also gives the mediated devices of `a` their UUIDs. */
+/* As vf_identity_assign(), with the same verdicts. First gives the mediated devices of `a` their UUIDs. */
 Verdict host_state_assign_identities(HostState *s, Allocation *a, Refusal *ret);

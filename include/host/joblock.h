@@ -4,7 +4,7 @@
 /*
  * Lock files of job processes: STATE/jobs/ID, one per job. A process that hangs in the kernel keeps its lock, also
  * after the daemon has exited. The processes of a job that may work on any of its devices share an flock() on its file;
- * the process of one chain has a lock of the byte CHAIN instead (F_OFD_SETLK). The first line of the file names the
+ * the process of chain N has a lock of byte N of the file instead (F_OFD_SETLK). The first line of the file names the
  * job; each further line has the address of a device that the job works on and, after a space, the chain of the device
  * (Step.chain). Versions up to 0.3 wrote no chain, and the device then has none. The files are not synced to disk,
  * because a reboot ends every process and its lock.
@@ -13,7 +13,7 @@
 #include "model/pciaddr.h"
 #include "util/cleanup.h"
 
-/* The most lock files that the directory may have. */
+/* The most files that the directory may have. */
 #define JOB_LOCKS_MAX 4096U
 
 /* A lock file whose lock is held by one or more processes. */
@@ -49,11 +49,11 @@ void job_lock_remove(int dir_fd, uint32_t id);
  * it; 0 when none does (the file is removed then) or there is no such file; or a negative errno. Free with
  * job_lock_done(). */
 int job_lock_find(int dir_fd, uint32_t id, JobLock *ret);
-/* Finds all locks that a process holds, and removes the lock files that no process holds. Free with
- * job_locks_free(). */
+/* Finds all locks that a process holds, and removes the lock files whose lock no process holds. Returns 0 or a negative
+ * errno; -E2BIG: there are more than JOB_LOCKS_MAX files. Free with job_locks_free(). */
 int job_locks_find(int dir_fd, JobLock **ret, size_t *ret_n);
 JobLock *job_locks_free(JobLock *locks, size_t n);
-/* Sorts the devices: first those on which a process may still work. Returns their number. */
+/* Moves the devices on which a process may still work to the front. Returns the number of these devices. */
 size_t job_lock_split(JobLock *l);
 /* Returns true when no process holds the lock any more. Then the file is removed. */
 bool job_lock_is_free(int dir_fd, JobLock *l);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads NUMA nodes with their memory and hugepages, and online CPUs with their cores. libnuma is not used because it
- * always asks the running kernel, and the root may be a recording of another machine.
+ * Reads NUMA nodes with their memory and hugepages, and online CPUs with their cores. These functions do not use
+ * libnuma: it always asks the running kernel, and the root may be a recording of another machine.
  */
 
 #include "model/inventory.h"
@@ -14,9 +14,10 @@ extern const char *const numa_meminfo_keys[];
 
 /*
  * Read the online CPUs and the online NUMA nodes from the kernel's lists (the files "online"). Recordings made by other
- * tools may lack these files. The functions then return 1 instead of 0 and use the directories: the cpuN directories
- * except offline CPUs (without cpuN directories the CPUs of the nodes), and the nodeN directories. Negative errno: the
- * list cannot be read or parsed. -ENOENT: no CPU was found, or the kernel has no directory of NUMA nodes.
+ * tools may lack these files. The functions then return 1 instead of 0 and use the directories: each nodeN directory
+ * is an online node, and each cpuN directory an online CPU unless sysfs says that the CPU is offline. Without cpuN
+ * directories, the CPUs that the nodes list are online. Negative errno: the list cannot be read or parsed. -ENOENT: no
+ * CPU was found, or the kernel has no directory of NUMA nodes.
  */
 int numa_online_cpus(const Sysfs *fs, CpuSet *ret);
 int numa_online_nodes(const Sysfs *fs, CpuSet *ret);

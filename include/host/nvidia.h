@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Asks the nvidia driver about a GPU: its /dev/nvidiaN node, its users, its memory. The driver may resume the GPU from
- * runtime suspend to answer, which can take long.
+ * Asks NVIDIA's driver about a GPU: its /dev/nvidiaN node, its users, its memory. To answer, the driver may resume the
+ * GPU from runtime suspend, which can take long.
  */
 
 #include "model/inventory.h"
@@ -59,7 +59,8 @@ int nvidia_set_name(PciDevice *gpu, uint32_t minor);
 /* For a recorded node: calls nvidia_set_name() for all GPUs, with the minor that nvidia_read_minor() returns. */
 int nvidia_read_names(const Sysfs *fs, Inventory *inv);
 
-/* The answer of NVIDIA's library about a GPU, as one number: NVLink module id (0: none) and ConfidentialMode. */
+/* The answer of NVIDIA's library about a GPU, as one number: NVLink module id (0: none, or unknown) and
+ * ConfidentialMode. */
 #define GPU_MODE_UNIT      256
 #define GPU_MODULE(answer) ((answer) % GPU_MODE_UNIT)
 #define GPU_MODE(answer)   ((answer) / GPU_MODE_UNIT)

@@ -7,7 +7,8 @@
  * when it has the region's name, is a regular file with one link, belongs to the daemon's user and is empty or has the
  * region's size. No other user can create such a file.
  *
- * Creating and removing a region touch all of its memory, so these calls must run in the child process of a job.
+ * region_make() and region_remove() allocate or free all memory of a region, which takes long. So they must run in the
+ * child process of a job.
  */
 
 #include "ledger/region.h"
@@ -31,7 +32,7 @@ int region_make(const Sysfs *fs, const Region *r, const char *group);
  * other file is left unchanged. 0 or a negative errno. */
 int region_remove(const Sysfs *fs, const Region *r);
 
-/* Lists the regions that have a file or link in dev/shm, by region name. Files of users other than root and the
+/* Lists the names of the regions that have a file or link in dev/shm. Files of users other than root and the
  * daemon's user are ignored. The list is empty when dev/shm does not exist. Free the list as that of list_dir_at(). */
 int regions_list(const Sysfs *fs, char ***ret, size_t *ret_n);
 

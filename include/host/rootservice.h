@@ -47,8 +47,9 @@ int root_clean(const char *pool, const PciAddress *devices, size_t n, uint64_t e
 int root_set_options(const char *text, uint64_t end);
 
 /*
- * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the service does not answer, the result
- * is PLUG_UNKNOWN, and *ret_text is NULL. The result is PLUG_FAILED, with NULL too, when the hostdev is too long.
+ * Makes the request to the libvirt of Libvirt=. *ret_text: as plug_make(). When the service does not answer, or its
+ * configuration has no Libvirt=, the result is PLUG_UNKNOWN, and *ret_text is NULL. The result is PLUG_FAILED, with
+ * NULL too, when the hostdev is too long.
  */
 PlugResult root_plug(const PlugRequest *request, char **ret_text);
 
@@ -68,10 +69,10 @@ int root_follow_partitions(const unsigned *ids, size_t n, uint64_t active, uint6
  * nvml_read_module() in host/nvml.h returns, or -ETIMEDOUT when the driver does not answer. */
 int root_read_module(PciAddress gpu, uint64_t end);
 /*
- * Asks NVIDIA's driver about n GPUs that are bound to it, 1 to ROOT_GPUS_MAX. It is asked about one GPU after the
- * other, each time for an equal part of the time until end. Returns 0 or a negative errno. -ETIMEDOUT: the driver does
- * not answer about the GPU whose result is -ETIMEDOUT, and the GPUs after it were not asked. The result of a GPU that
- * the service refuses is -EPERM; the result of any other GPU that was not asked is 0.
+ * Asks NVIDIA's driver about n GPUs, 1 to ROOT_GPUS_MAX, that are bound to this driver. The service asks about one GPU
+ * after the other, and each answer may take an equal part of the time until end. Returns 0 or a negative errno.
+ * -ETIMEDOUT: the driver does not answer about the GPU whose result is -ETIMEDOUT, and the GPUs after it were not
+ * asked. The result of a GPU that the service refuses is -EPERM; the result of any other GPU that was not asked is 0.
  */
 #define ROOT_GPUS_MAX 64U
 /* Asks whether persistence mode is on: the result is 1 if so, otherwise as nvml_read_persistence() says. */
@@ -79,7 +80,8 @@ int root_read_persistence(const PciAddress *gpus, size_t n, uint64_t end, int32_
 /* Checks the health of GPUs that return to the host, as nvml_check_gpu() in host/nvml.h does. What the library cannot
  * tell counts as healthy. */
 int root_check_health(const PciAddress *gpus, size_t n, uint64_t end, int32_t *results);
-/* Makes systemd turn on persistence mode of a GPU that returns to the host. A failure is logged by the service. */
+/* Makes systemd turn on persistence mode of a GPU that returns to the host. The service logs a failure. Returns 0, also
+ * when the program that systemd ran has failed, or a negative errno. */
 int root_set_persistence(PciAddress gpu, uint64_t end);
 
 /* Reads from xenstore which PCI devices guests of Xen have. -ETIMEDOUT: xenstore does not answer. Otherwise as
@@ -97,6 +99,7 @@ typedef struct RootHost {
 /* For passthroughd-root: reads a request from the connection fd, carries it out if it is allowed, and sends the answer.
  * Returns 0 or a negative errno. */
 int root_answer(int fd, const RootHost *h);
-/* Turns on persistence mode, in the program that root_set_persistence() has systemd run, because passthroughd-root
- * lacks CAP_SYS_ADMIN. gpu: an address. Returns 0, or a negative errno, which is logged. */
+/* Turns on persistence mode of the GPU with the address `gpu`. For "passthroughd-root --persistence=", which systemd
+ * runs as a unit of its own for root_set_persistence(): the process that answers requests lacks CAP_SYS_ADMIN. Returns
+ * 0, or a negative errno, which is logged. */
 int root_enable_persistence(const char *gpu);

@@ -6,8 +6,8 @@
  * described in PciDevice.fault. A device that disappears during the scan is left out. Neither makes the scan fail.
  *
  * Reads that can block for ever are avoided. A scan never reads sriov_numvfs or the config space of a device in D3cold.
- * It reads the config space of an endpoint again only if the driver has changed since the last scan, or if the last
- * scan did not read all of its facts.
+ * It reads the config space of an endpoint again only if the last scan did not read all facts from it, or if the driver
+ * of the endpoint has changed since that scan and no job works on the endpoint.
  */
 
 #include "model/inventory.h"
@@ -17,9 +17,9 @@
  * devices cannot be listed. */
 int scan_inventory(const Sysfs *fs, Inventory **ret);
 
-/* As scan_inventory(), but reads only the facts that decide the pools of the given devices: of these devices, their
- * PFs, the bridges above them, and the other functions of all these slots. Reads no config space, no attribute that may
- * wait for a device lock, and neither CPUs nor memory. */
+/* As scan_inventory(), but reads only the facts that decide the pools of the given devices. Reads these devices, their
+ * PFs and the bridges above them, and the other functions in the slots of all of these. Reads no config space, no
+ * attribute that may wait for a device lock, and neither CPUs nor memory. */
 int scan_identities(const Sysfs *fs, const PciAddress *devices, size_t n, Inventory **ret);
 
 /*
@@ -35,8 +35,8 @@ int scan_inventory_except(const Sysfs *fs, const Inventory *old, bool locked, co
 /*
  * As scan_inventory_except(), when only the given devices were added, removed or changed since old was read. Reads
  * these devices and the other functions of their slots, their PFs and their VFs. All other devices, the CPUs and the
- * memory are copied from old. What critical_mark() sets is left out. If old has notes, scans everything as
- * scan_inventory_except() does.
+ * memory are copied from old. Call critical_mark() on the result, as after scan_inventory(). If old has notes, scans
+ * everything as scan_inventory_except() does.
  */
 int scan_update(const Sysfs *fs, const Inventory *old, const PciAddress *devices, size_t n, bool locked,
                 const PciAddress *busy, size_t n_busy, Inventory **ret);

@@ -2,8 +2,8 @@
 #pragma once
 
 /*
- * Reads the serial number of a PCI Express card from config space. This takes several register reads per device, so it
- * is done for the devices of an allocation and not for all devices of the machine.
+ * Reads the serial number of a PCI Express card from config space. This takes several register reads per device, so
+ * the daemon does not read the serial numbers of all devices of the machine.
  */
 
 #include "model/pciaddr.h"

@@ -24,7 +24,9 @@ DEFINE_CLEANUP(Store *, store_close)
 
 /*
  * Loads every allocation and quarantine file into l and changes nothing on disk. *ret_services is the last text of
- * store_save_services(), or NULL when there is none or other users can write to the directory. The caller frees it.
+ * store_save_services(). It is NULL when there is no such text, when its file cannot be read, or when another user owns
+ * the state directory or can write to it. The caller frees it. Returns 0 or a negative errno; a read-only ledger is no
+ * error.
  *
  * The whole ledger becomes read-only when a file except STATE/released and STATE/nvlink-modules cannot be read, is
  * damaged, is newer than this program, has the wrong name or contradicts another file, or when another user owns a
@@ -47,7 +49,8 @@ void store_prepare(Store *s);
 int store_add(Store *s, const Allocation *a);
 int store_save(Store *s, const Allocation *a);
 /* For an allocation `a` whose store_add() or store_save() failed: returns true when the file may have the new content
- * all the same: it was read and has this content, or it cannot be read. */
+ * all the same: it was read and has this content, or it exists and a read failed with an error such as EIO. A file that
+ * is missing, too large or no regular file cannot have the new content. */
 bool store_may_have(const Store *s, const Allocation *a);
 int store_remove(Store *s, const char *name);
 

@@ -24,7 +24,7 @@
 typedef struct XenGuestDevice {
         uint32_t domain; /* id of the guest, or XEN_DOMAIN_UNKNOWN */
         PciAddress address;
-        char name[XEN_NAME_MAX]; /* name of the guest, safe to print */
+        char name[XEN_NAME_MAX]; /* name of the guest, safe to print; "" for XEN_DOMAIN_UNKNOWN */
 } XenGuestDevice;
 
 typedef struct XenGuests {
@@ -42,9 +42,9 @@ void xen_guests_done(XenGuests *g);
 bool xen_is_dom0(const Sysfs *fs);
 
 /*
- * Asks passthroughd-root for the devices of guests. While passthroughd-root or xenstore does not answer, and sysfs
- * shows a guest with PCI devices, the result is each device that is bound to pciback, with XEN_DOMAIN_UNKNOWN. 0 or a
- * negative errno.
+ * Asks passthroughd-root for the devices of guests. While passthroughd-root or xenstore does not answer, the result
+ * depends on sysfs: if a guest has PCI devices, the result is each device that is bound to pciback, with
+ * XEN_DOMAIN_UNKNOWN; otherwise it is empty. Returns 0 or a negative errno.
  */
 int xen_guests_read(const Sysfs *fs, XenGuests *ret);
 

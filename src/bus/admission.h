@@ -3,13 +3,14 @@
 
 /*
  * Admits the callers of the bus. A bus message names only the caller's connection; GetConnectionCredentials returns the
- * uid and the groups of a connection. The daemon asks for them asynchronously, once for a connection: the first calls
- * of a connection are queued until the bus replies, and the event loop serves other calls meanwhile. A call that is too
- * long, or for which the queue has no room, is refused with LimitExceeded.
+ * uid and the groups of a connection. The daemon asks for them asynchronously at the first call of a connection, and
+ * again at a later call if CALLERS_KNOWN_MAX other connections have become known since. The calls of the connection are
+ * queued until the bus replies, and the event loop serves other calls meanwhile. A call that is too long, or for which
+ * the queue has no room, is refused with LimitExceeded.
  *
- * Root and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit has allowed a
- * connection to read, it is asked again only about calls that arrive while it still decides about earlier calls of the
- * connection.
+ * Root, the daemon's own user and members of the group BUS_GROUP may read. For other users polkit decides. Once polkit
+ * has allowed a connection to read, it is asked again only about calls that arrive while it still decides about earlier
+ * calls of the connection.
  */
 
 #include "caller.h"

@@ -49,7 +49,7 @@ struct Answer {
         bool validate; /* passthroughd-libvirt validates the document before the reply; the child writes the result of
                           domxml_make_with_lines() */
 
-        int text; /* memfd to which the child writes; -1: no child was started */
+        int text; /* memfd to which the child writes; -1: no child was started, or the reply took the memfd */
         ChildWatch child;
         Validator *validator;
         Answer *next;

@@ -2,8 +2,8 @@
 #pragma once
 
 /* Asks polkit whether a caller may change something, or may read without being a member of the daemon's group. For root
- * polkit is not asked. The daemon asks asynchronously: a call waits until polkit has decided, and the event loop serves
- * other calls meanwhile. A call is dropped without a reply when its sender leaves the bus. */
+ * and the daemon's own user polkit is not asked. The daemon asks asynchronously: a call waits until polkit has decided,
+ * and the event loop serves other calls meanwhile. A call is dropped without a reply when its sender leaves the bus. */
 
 #include <systemd/sd-bus.h>
 

@@ -16,7 +16,8 @@
 #include "util/messages.h"
 #include "util/strings.h"
 
-/* A known caller stays valid as long as the connection to the bus, because a bus never uses a unique name twice. */
+/* A KnownCaller stays true until the daemon's connection to the bus ends, because a bus never uses a unique name
+ * twice. */
 KnownCaller *caller_find(Callers *c, const char *sender) {
         for (size_t i = 0; i < CALLERS_KNOWN_MAX; i++)
                 if (streq(c->known[i].sender, sender))

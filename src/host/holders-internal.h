@@ -21,8 +21,8 @@ typedef struct HolderNode {
         char name[HOLDER_NODE_NAME_MAX]; /* end of the path: "vfio/12", "nvidia0"; "card1" for dri/card1 */
         size_t device;                   /* index in the queries */
         size_t part;                     /* index in HolderNodes.parts; HOLDER_NO_PART: the device itself */
-        /* has_number: major and minor are known. The flags are no bool: they come from a socket, which may send other
-         * numbers than 0 and 1. */
+        /* has_number: major and minor are known. The flags have the type uint8_t and not bool, because they come from
+         * a socket, which may send numbers other than 0 and 1. */
         uint8_t has_number, is_block;
         uint8_t any_gpu; /* N of /dev/nvidiaN is unknown: any N counts */
         unsigned major, minor;
@@ -46,8 +46,8 @@ typedef struct HolderNodes {
 
 void holder_nodes_done(HolderNodes *nodes);
 
-/* Appends the nodes of a device and of its parts. device: index in the queries. Returns 1 when the host uses the device
- * without a process, with text and remedy of *ret set. Otherwise returns 0 or a negative errno. */
+/* Appends the nodes of a device and of its parts. device: index in the queries; also set in *ret. Returns 1 when the
+ * host uses the device without a process, with text and remedy of *ret set. Otherwise returns 0 or a negative errno. */
 int holder_nodes_find(const Sysfs *fs, const HolderQuery *q, size_t device, HolderNodes *nodes, Holder *ret);
 
 /* Fills in text and remedy of *ret for a use by the host without a process. Returns 1. */

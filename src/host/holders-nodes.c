@@ -150,7 +150,8 @@ void holder_nodes_done(HolderNodes *nodes) {
         free(nodes->ignored);
 }
 
-/* Returns true when nodes found here count: those of parts always, others unless the query leaves them out. */
+/* Returns true when the nodes at the present place of the walk count. Nodes of a part always count; nodes of the device
+ * itself do not count if the query has only_parts or is_locked. */
 static bool is_counted(const Walk *w) {
         return w->part != HOLDER_NO_PART || (!w->query->only_parts && !w->query->is_locked);
 }
@@ -249,8 +250,8 @@ static int walk_entries(Walk *w, int fd, const char *name, char **names, size_t 
         return r;
 }
 
-/* Checks a directory called "net" or "holders" for use by the host. In a part such use does not count: it ends with the
- * part. Nor does it count with only_parts. */
+/* Checks a directory called "net" or "holders" for use by the host. Such use of a part does not count, because it ends
+ * when the part is removed. If the query has only_parts, no such use counts. Returns as holder_nodes_find(). */
 static int check_use(Walk *w, int fd, const char *name, const char *above, char **names, size_t n) {
         if (w->part != HOLDER_NO_PART || w->query->only_parts)
                 return 0;
@@ -263,8 +264,8 @@ static int check_use(Walk *w, int fd, const char *name, const char *above, char 
         return 0;
 }
 
-/* If the directory is a mediated device, enters it as a part and adds its VFIO group. Below a PCI function only
- * mediated devices have a link iommu_group. */
+/* If the directory is a mediated device, enters it as a part and adds its VFIO group. If the query names a mediated
+ * device, skips all others. Below a PCI function only mediated devices have a link iommu_group. */
 static int visit_mediated(Walk *w, int fd, const char *name) {
         HolderPart part = { .device = w->device };
         char group[NAME_MAX + 1];
@@ -364,8 +365,8 @@ static int walk_device(Walk *w, PciAddress address) {
         return r == 0 && is_counted(w) ? walk_controllers(w, fd) : r;
 }
 
-/* Returns true for a DRM node: an open file of it has a reference to nvidia_drm. Nodes of other modules, such as an I2C
- * bus, need not. */
+/* Returns true for a DRM node. Each open file of a DRM node has a reference to nvidia_drm; an open file of another
+ * node, such as that of an I2C bus, may have no reference to a module of NVIDIA. */
 static bool is_drm_node(const HolderNode *node) {
         static const char *const prefixes[] = { "card", "render" };
 
@@ -375,7 +376,8 @@ static bool is_drm_node(const HolderNode *node) {
         return false;
 }
 
-/* Removes the DRM nodes of the device itself from index `first` on: by the modules' reference counts, none is open. */
+/* Removes the DRM nodes of the device itself, not those of its parts, from index `first` on: the modules' reference
+ * counts show that none is open. */
 static void drop_drm_nodes(Walk *w, size_t first) {
         HolderNodes *nodes = w->nodes;
         size_t n = first;

@@ -167,8 +167,9 @@ static bool is_ignored(const Search *s, const HolderNode *node, const char *unit
         return false;
 }
 
-/* Returns true when the node is searched for. After the first holder, only nodes of its device are, and while a process
- * is searched again, only nodes whose query does not ignore its unit. */
+/* Returns true when the search looks for the node. After the first holder was found, the search looks only for nodes of
+ * that holder's device. While it searches a process again, it looks only for nodes whose query does not ignore the unit
+ * of the process. */
 static bool is_wanted(const Search *s, const HolderNode *node) {
         return (s->holder->pid == 0 || node->device == s->holder->device) && !(s->unit && is_ignored(s, node, s->unit));
 }
@@ -240,7 +241,7 @@ static int listing_next(Listing *l, const char **ret) {
 }
 
 /* Returns 1 with *ret when a descriptor in the directory fd refers to a node, 0 when none does, or a negative errno
- * when a descriptor is unreadable; -ETIMEDOUT when the time for the search is over. */
+ * when the directory or a descriptor is unreadable; -ETIMEDOUT when the time for the search is over. */
 static int search_descriptors(Search *s, int fd, const HolderNode **ret) {
         Listing listing = { .fd = fd };
         const char *name = "";
@@ -278,8 +279,8 @@ static int search_directory(Search *s, int proc_fd, const char *path, const Hold
 }
 
 /*
- * Searches the threads when PID/fd is empty: after the end of a process's first thread, only the other threads show the
- * descriptors. The directory task has two links, and one for each thread.
+ * Searches the descriptors of all threads. Called when PID/fd shows none: after the end of a process's first thread,
+ * only the other threads show the descriptors. The link count of the directory task is 2 plus the number of threads.
  */
 static int search_threads(Search *s, int proc_fd, const char *pid, const HolderNode **ret) {
         _cleanup_close_ int fd = -1;

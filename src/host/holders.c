@@ -57,8 +57,8 @@ static int find_process(const Sysfs *fs, const HolderNodes *nodes, const HolderQ
         return 1;
 }
 
-/* Finds parts that no process holds. They count as use too: unbinding the device would remove them, and their creator
- * may need them. */
+/* Finds parts, except of devices whose query has only_parts. Called when no process holds a part. A part counts as use
+ * all the same: unbinding the device would remove it, and its creator may need it. */
 static int find_parts(const HolderNodes *nodes, const HolderQuery *queries, Holder *ret) {
         const HolderPart *first = NULL;
         char remedy[HOLDER_TEXT_MAX];

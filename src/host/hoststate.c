@@ -33,7 +33,7 @@ static void take_policy(HostState *s, Policy *policy) {
         policy_free(s->policy);
         s->policy = policy;
         mlx4_done(&s->mlx4);
-        /* Out of memory: keep the module options as they are. */
+        /* Out of memory: an existing file with module options is kept. */
         if (mlx4_decide(policy, &s->mlx4) < 0)
                 s->mlx4 = (Mlx4) { .unknown = true };
         s->identities = vf_identities_free(s->identities);

@@ -16,10 +16,10 @@
 #define TYPES      "mdev_supported_types"
 #define TYPES_MAX  256U
 #define TYPE_MAX   64U         /* longest name of a type's directory, with its NUL */
-#define NUMBER_MAX 0x3fffffffU /* largest number in a name that becomes its id. Digests of names are larger */
+#define NUMBER_MAX 0x3fffffffU /* the largest number in a name that is an id. Digests are larger */
 
-/* Sets *ret to the id of a type: the number at the end of its name or, if the name does not end with a number, as in
- * GVT-g, a digest of the name, which is more than NUMBER_MAX. 0 or -EBADMSG. */
+/* Sets *ret to the id of a type: the number at the end of its name or, if the name does not end with a number from 1 to
+ * NUMBER_MAX, as in GVT-g, a digest of the name, which is more than NUMBER_MAX. 0 or -EBADMSG. */
 static int type_id(const char *name, unsigned *ret) {
         const char *number = strrchr(name, '-');
         uint64_t id;

@@ -7,8 +7,8 @@
  * Mediated devices as vGPUs: their driver lists types in mdev_supported_types/ of the parent, a VF or a GPU without VFs
  * (kernel Documentation/ABI/testing/sysfs-bus-vfio-mdev). The name of a type's directory begins with the name of the
  * driver. With NVIDIA's driver the name ends with a number, as in nvidia-558, and that number is the id of the type.
- * GVT-g has names such as i915-GVTg_V5_4: the id of such a type is a digest of the name. Where a function takes the
- * address of a VF, that of a slot (model/mdev-slots.h) stands for its GPU.
+ * GVT-g has names such as i915-GVTg_V5_4: the id of such a type is a digest of the name. A function that takes the
+ * address of a VF also takes the address of a slot (model/mdev-slots.h), which stands for the GPU of the slot.
  */
 
 #include "model/pciaddr.h"

@@ -480,7 +480,7 @@ static void update_inventory(Inventory *inv, Inventory *now) {
 }
 
 int numa_refresh(const Sysfs *fs, Inventory *inv) {
-        /* Drop the notes of `now`: the scan has put the same notes into inv. */
+        /* The notes of `now` are dropped. The last scan put its own notes into inv. */
         _cleanup_(cleanup_inventory_free) Inventory *now = inventory_new();
         CpuSet online;
         bool single;

@@ -26,8 +26,8 @@ uint32_t nvidia_read_minor(const Sysfs *fs, PciAddress gpu) {
                        : NVIDIA_MINOR_UNKNOWN;
 }
 
-/* Counts the memory as online with each status that begins with "online", and also while it goes offline and after that
- * has failed. */
+/* Counts the memory as online with each status that begins with "online". Also counts it as online while it goes
+ * offline, and after it failed to go offline. */
 bool nvidia_read_memory(const Sysfs *fs, PciAddress gpu, int *ret, bool *ret_online) {
         char path[128], text[SYSFS_ATTRIBUTE_MAX], status[32] = "";
         int node;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* NVIDIA's management library, libnvidia-ml.so.1, which is opened at run time. A call of it may block for ever, so only
- * a process with a deadline calls these functions. */
+/* Calls NVIDIA's management library, libnvidia-ml.so.1, which is opened at run time. A call to the library may block
+ * for ever, so only a process with a deadline calls these functions. */
 
 #include <stdbool.h>
 
@@ -14,7 +14,8 @@
  * failed, or does not know the GPU.
  */
 
-/* Returns the NVLink module id (0: none) and the confidential mode as one number, for GPU_MODULE() and GPU_MODE(). */
+/* Returns the NVLink module id (0: none, or the library does not tell it) and the confidential mode as one number, for
+ * GPU_MODULE() and GPU_MODE(). */
 int nvml_read_module(PciAddress gpu);
 /* Returns 1 when persistence mode is on, else 0. */
 int nvml_read_persistence(PciAddress gpu);

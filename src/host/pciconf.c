@@ -28,8 +28,8 @@ struct PciConf {
         struct pci_access *access;
 };
 
-/* libpci exits the process if its error callback returns, so the callback jumps to here. Global, because libpci passes
- * the callback no context. */
+/* Where libpci's error callback jumps to: libpci exits the process if the callback returns. A global variable, because
+ * libpci passes the callback no context. */
 static jmp_buf escape;
 
 static void PCI_NONRET on_error(char *message, ...) {

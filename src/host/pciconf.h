@@ -21,7 +21,7 @@ typedef struct PciConfFacts {
         bool is_bridge; /* header type 1 or 2 */
         PciAcs acs;     /* PCI_ACS_UNKNOWN when capabilities cannot be read, as without privilege */
         uint16_t acs_capabilities,
-                acs_enabled; /* registers of the ACS capability; 0 when acs does not follow from them */
+                acs_enabled; /* bits of the ACS registers; both 0 when acs was found without reading these registers */
         PciAts ats;          /* PCI_ATS_UNKNOWN for a bridge, and when capabilities cannot be read */
 } PciConfFacts;
 

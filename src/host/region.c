@@ -213,7 +213,7 @@ static int remove_file(const Place *p, const Region *r) {
 
         if (unlinkat(p->memory, region_file(r, name), 0) < 0 && errno != ENOENT)
                 return -errno;
-        /* link_memory() fails if another file or link has the name, which is then kept. */
+        /* If another file or link has the name in dev/shm, link_memory() fails, and that file or link is kept. */
         if (p->memory != p->shm && link_memory(p, name) >= 0 && unlinkat(p->shm, name, 0) < 0)
                 return -errno;
         return 0;

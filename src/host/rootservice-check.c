@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* The checks of passthroughd-root before it does what a request asks: configuration, sysfs and ledger must allow it. */
+/* The checks of passthroughd-root before it does what a request asks: the configuration, sysfs and the ledger must
+ * allow the request. */
 
 #include <errno.h>
 #include <fcntl.h>

@@ -71,9 +71,9 @@ _Static_assert(XEN_GUEST_DEVICES_MAX * sizeof(XenGuestDevice) <= PLUG_DOCUMENT_M
 /* Checks that only root can change the files that the pool's command names, and the interpreters of scripts among them.
  * Returns -ENOENT if there is no such command. */
 int root_check_command(const Pool *pool);
-/* Also checks root_check_command(). Each device must exist, be in the pool, and by the ledger be returning to the host.
- * All files of the ledger must be readable. No other allocation may have the device, its PF or GPU, or one of its VFs
- * or slots. */
+/* Makes the checks of root_check_command(), too. Each device must exist, be in the pool, and by the ledger be returning
+ * to the host. All files of the ledger must be readable. No other allocation may have the device, its PF or GPU, or one
+ * of its VFs or slots. */
 int root_check_clean(const RootHost *h, const Pool *pool, const PciAddress *devices, size_t n);
 /* PLUG_DESCRIBE is always allowed. By the ledger, the device of the <hostdev> must be attaching or, for a detach,
  * attaching or detaching. For an attach, the device must exist, must be in a pool unless it is a companion, and no

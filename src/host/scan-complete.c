@@ -113,8 +113,8 @@ static int read_reserved_regions(const Scan *s) {
         return 0;
 }
 
-/* Reads the IOMMU options of the kernel command line. Adds a note for pcie_acs_override=, which makes IOMMU groups
- * smaller than the hardware isolates. */
+/* Reads the IOMMU options of the kernel command line. Adds a note for pcie_acs_override=, which makes the kernel
+ * form IOMMU groups that the hardware does not isolate from each other. */
 static int read_cmdline(const Sysfs *fs, Inventory *inv) {
         _cleanup_close_ int fd = sysfs_open(fs, "proc", O_RDONLY | O_DIRECTORY);
         _cleanup_free_ char *text = NULL;
@@ -268,8 +268,8 @@ static bool has_disks(const PciDevice *dev) {
         return dev->class >> 16 == 0x01;
 }
 
-/* Returns true when interfaces are searched for below the device. VFs and GPUs are left out, because they are often
- * read again: device_facts_read_driver() reads the interfaces in their own directory net. */
+/* Returns true when interfaces are searched for below the device. VFs and GPUs are left out: they are often read
+ * again, and device_facts_read_driver() reads the interfaces in their own directory net. */
 static bool has_interfaces(const PciDevice *dev) {
         return dev->type != PCI_TYPE_VF && !pci_device_is_gpu(dev);
 }

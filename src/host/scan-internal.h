@@ -39,7 +39,8 @@ void scan_done(Scan *s);
 /* Sets s->conf and *ret, which the caller frees. When libpci cannot be initialized, both are NULL and the inventory
  * gets a note. Returns 0 or -ENOMEM. */
 int scan_start_libpci(Scan *s, PciConf **ret);
-/* Reads devices. `names` are entries of SCAN_DEVICES, sorted, with either all functions of a slot or none. */
+/* Reads devices. `names` are entries of SCAN_DEVICES, sorted; they must have all functions of a slot or none of
+ * them. Returns 0 or a negative errno. */
 int scan_names(Scan *s, char *const *names, size_t n);
 /* Returns true when an update reads the device, and does not copy it from the last inventory. */
 bool scan_is_reread(const Scan *s, PciAddress address);

@@ -308,8 +308,8 @@ static int scan_device(Scan *s, const char *name, bool shares_slot) {
         r = read_physfn(s, d, &known);
         if (r < 0)
                 return r;
-        /* The device lock may be held: at events the kernel may still probe drivers, and a job that creates VFs on a PF
-         * makes the kernel probe drivers of these VFs. */
+        /* The device lock may be held: when a uevent arrives, the kernel may still probe drivers, and a job that
+         * creates VFs on a PF makes the kernel probe drivers for these VFs. */
         locked = s->locked || is_busy(s, known.address) || (known.type == PCI_TYPE_VF && is_busy(s, known.physfn));
         if (locked)
                 device_dir_set_locked(d);

@@ -13,8 +13,8 @@ int sriov_set_autoprobe(const Sysfs *fs, PciAddress pf, bool on);
 
 /*
  * Creates `count` VFs. Reads sriov_numvfs back and waits up to two seconds for the virtfn links. 0: the PF had `count`
- * VFs already. 1: created. -EIO: the kernel created fewer VFs, which were removed again, or the links did not appear in
- * time. -EBUSY: the PF has another number of VFs; nothing was written. Otherwise the kernel's errno.
+ * VFs already. 1: created. -EIO: the kernel created fewer VFs, or the links did not appear in time; the new VFs were
+ * removed again. -EBUSY: the PF has another number of VFs; nothing was written. Otherwise the kernel's errno.
  */
 int sriov_set_numvfs(const Sysfs *fs, PciAddress pf, unsigned count);
 /*

@@ -61,7 +61,7 @@ static int open_dir(int parent_fd, const char *name, int flags) {
 #define LOCK_TRIES 100
 #define LOCK_PAUSE (20L * 1000L * 1000L) /* nsec */
 
-/* Locks the state directory until the process ends: two daemons with one ledger would allocate each device twice. */
+/* Locks the state directory until the store is closed: two daemons with one ledger would allocate each device twice. */
 static int lock(const Store *s, const char *path) {
         int r = flock(s->state_fd, LOCK_EX | LOCK_NB);
 
@@ -96,7 +96,7 @@ static int read_generation(Store *s) {
         return r;
 }
 
-/* Removes temporary files. A crash leaves one, and a failed write leaves one if it could not remove it. */
+/* Removes temporary files. A crash leaves one behind, and so does a failed write that could not remove its file. */
 static void remove_temporaries(const Store *s) {
         const int fds[] = { s->state_fd, s->allocations_fd, s->quarantine_fd };
 

@@ -16,8 +16,8 @@
 #define UNIT       SERVICE ".Unit"
 /* How long systemd may take to kill a command after the time limit. */
 #define GRACE_USEC 1000000U
-/* systemd gets at least this long to queue a start, even if the caller's limit is shorter: a busy host may need more.
- */
+/* systemd gets at least this long to queue a start, even if the caller's limit is shorter, because systemd may be slow
+ * on a busy host. */
 #define ASK_USEC   2000000U
 
 /* A systemd job whose JobRemoved signal is awaited. */

@@ -12,7 +12,7 @@
 
 /* Whether a unit uses devices, or is about to. */
 typedef enum UnitUse {
-        UNIT_UNUSED, /* or not loaded, or systemd is not on the bus */
+        UNIT_UNUSED, /* in another state, or not loaded, or systemd is not on the bus */
         UNIT_ACTIVE, /* active, activating or reloading */
         UNIT_QUEUED, /* its start job is queued, as at boot */
 } UnitUse;

@@ -11,8 +11,8 @@
 
 /*
  * The kernel interfaces for VF attributes. A PF can have several. An attribute is read and written through the first
- * interface that supports it. MLNX_OFED precedes rtnetlink, because it does not need IPoIB. An mlx4 card can need two
- * interfaces: one port may be InfiniBand and the other Ethernet.
+ * interface that supports it. MLNX_OFED precedes rtnetlink, because its directory exists without IPoIB, too. An mlx4
+ * card can need two interfaces: one port may be InfiniBand and the other Ethernet.
  */
 static const struct Interface {
         int (*read)(const VfTarget *t, VfAttributes *ret);
