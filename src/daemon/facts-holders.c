@@ -29,8 +29,9 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                 ret->mdev = d->mdev;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release does not change a device that is not on its VFIO driver, so its users do not matter. Xen is an
-         * exception: a guest keeps a device that another program has unbound from pciback. */
+        /* A release does not change a device that is on neither its allocation_driver() nor a VFIO driver, so the users
+         * of the device do not matter. Xen is an exception: a guest keeps a device that another program has unbound
+         * from pciback. */
         if (check == USE_RELEASE) {
                 ret->group = -1;
                 ret->is_vf = true;

@@ -251,8 +251,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             !pci_device_same_vgpu(&before, dev)) {
                 note_facts(m);
                 differs = true;
-                /* The types decide how many slots a pool offers. The last read had no types, for example because the
-                 * GPU was busy. */
+                /* The types decide how many slots a pool offers. The read before this one found no types, for example
+                 * because the GPU was busy. */
                 remake = remake || (mdev_types && !*mdev_types);
         }
         if (remake)

@@ -11,15 +11,16 @@ void log_policy(const Policy *policy);
 /* Scans the whole node, and notes the differences from the old inventory. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
 /* Scans these devices, the other functions of their slots, their PFs and their VFs; or the whole node if the inventory
- * has notes. locked: a driver may hold their device locks; see host/scan.h. Returns 0 or a negative errno. */
+ * has notes (Inventory.notes). Notes the differences as manager_scan() does. locked: a driver may hold their device
+ * locks; see host/scan.h. Returns 0 or a negative errno. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* Reads again the facts of these devices that may change while a device stays, such as its driver and its override. If
  * that is not enough, scans the whole node. locked: a driver may hold their device locks; see host/scan.h. Returns 1
- * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. Notes no
- * devices, unless it scans the whole node. */
+ * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. If it
+ * scans the whole node or makes the policy again, notes all devices; otherwise notes none. */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, and all VFs of each GPU that has a
- * vGPU of `a`. Returns as manager_refresh(). */
+/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, all VFs of each GPU that has a
+ * vGPU of `a`, and the GPU of each slot for mediated devices that is missing. Returns as manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 if the whole node was scanned for this, and pointers into the
  * inventory are then invalid; otherwise 0 or -ENOMEM. */
@@ -36,8 +37,8 @@ int manager_refresh_drivers(Manager *m);
 int manager_refresh_host(Manager *m);
 
 /* Returns true when the daemon has to bind the device to its VFIO driver. The device is available, has no vGPU, and is
- * in a pool without VgpuType= that has Bind=start or Scheduler=nova. It is not on a VFIO driver; or it is, but may
- * still suspend there, and is in no pool of Nova. */
+ * in a pool without VgpuType= that has Bind=start or Scheduler=nova. The device is on no VFIO driver; or it is on one,
+ * may still suspend there, and is in no pool of Nova. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
 /* Appends the devices for which manager_wants_binding() is true to *ret, in ascending order; none before the
  * announcement. The caller frees *ret. Returns 0 or -ENOMEM. */
@@ -80,8 +81,8 @@ void manager_write_options(Manager *m, bool logged);
 
 /* facts-holders.c: which processes have devices open. */
 typedef enum UseCheck {
-        USE_ALLOCATE, /* no device may be in use */
-        USE_RESUME,   /* no device may be in use, but devices on their allocation_driver() are not checked */
+        USE_ALLOCATE, /* no device may be in use, except by the services of StopServices=, which the job stops first */
+        USE_RESUME,   /* as USE_ALLOCATE, but devices on their allocation_driver() are not checked */
         USE_RELEASE,  /* no device may be open that is on its allocation_driver() or on a VFIO driver; other devices are
                          only checked under Xen */
 } UseCheck;
@@ -121,9 +122,9 @@ void manager_found_persistent(Manager *m, const Job *job, const Step *step);
  * device is unhealthy, or that it is healthy again because no other such finding is left, and notes the device for
  * clients. finding: one of those that device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
-/* Handles the health of the step's device, which the job has read before a guest gets the device. Marks a dead device
- * as unhealthy. If the device answers, stores its number of fatal errors in the allocation, in memory; the end of the
- * job writes it to disk. */
+/* Handles the health of the step's device, which the job has read before a guest gets the device. Marks a device that
+ * does not answer as unhealthy. If the device answers, stores its number of fatal errors in the allocation, in memory;
+ * the end of the job writes it to disk. */
 void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
 /* Removes the finding DEVICE_UNHEALTHY of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);

@@ -27,7 +27,7 @@ typedef struct JobQueue {
         char **stopped; /* names of the services that jobs stop, until systemd was asked to start them again */
         size_t n_stopped;
         bool stopped_saved;           /* the list on disk has the same names */
-        JobTime times[JOB_TIMES_MAX]; /* durations of the jobs that have ended */
+        JobTime times[JOB_TIMES_MAX]; /* number and total time of the jobs that have ended, by verb and result */
         size_t n_times;
 } JobQueue;
 
@@ -56,9 +56,9 @@ typedef struct JobKind {
         JobResult (*finished)(Manager *m, Job *job, JobResult result);
 } JobKind;
 /* Starts a job. Takes ownership of steps, also on a refusal. devices (copied): devices without an allocation that are
- * blocked while the job runs. Refuses, and changes nothing, when too many jobs run, when a process of an earlier job
- * with this subject is stuck and may hold the lock of a device of the steps, or when memory runs out. If fork() fails
- * later, the job fails. */
+ * blocked while the job runs. Refuses, and changes nothing, when too many jobs and orphans run; when a process of an
+ * earlier job with this subject is stuck and may hold the lock of a device of the steps; or when memory runs out or the
+ * event loop reports an error. If fork() fails later, the job fails. */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 /* Refuses when no further job can be started because too many run. */
@@ -117,8 +117,9 @@ int services_save(JobQueue *q, Store *store);
 /* Records in memory that a job is about to stop the service, or that an earlier daemon left it stopped. Returns 0 or
  * -ENOMEM. */
 int services_add(JobQueue *q, const char *name);
-/* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so its name is
- * removed. error: a negative errno if the start has failed; 0: the service is active, or systemd still starts it. */
+/* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so the service
+ * is removed from the list. error: a negative errno if the start has failed; 0: the service is active, or systemd still
+ * starts it. */
 void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error);
 bool services_have(const JobQueue *q, const char *name);
 #define MANAGER_VERB_START_SERVICES "start-services"

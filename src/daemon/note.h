@@ -118,7 +118,7 @@ bool manager_is_new(const Manager *m, PciAddress address);
 /* Returns true when a device of `a` is new, and its round has not ended. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 
-/* Notes an event of a device. a: the allocation that has the device; NULL: none. */
+/* Notes an event of a device. `a`: the allocation that has the device; NULL: none. */
 void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
         _printf_(5, 6);
 /* Notes one event for all devices of `a`. why: the reason, for HISTORY_FAILED. */
