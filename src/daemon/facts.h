@@ -19,8 +19,8 @@ int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool l
  * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. If it
  * scans the whole node or makes the policy again, notes all devices; otherwise notes none. */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, all VFs of each GPU that has a
- * vGPU of `a`, and the GPU of each slot for mediated devices that is missing. Returns as manager_refresh(). */
+/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, all VFs or slots of each GPU that
+ * has a vGPU of `a`, and the GPU of each slot for mediated devices that is missing. Returns as manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 if the whole node was scanned for this, and pointers into the
  * inventory are then invalid; otherwise 0 or -ENOMEM. */
@@ -31,9 +31,11 @@ int manager_refresh_guids(Manager *m);
 /* Reads facts again that may have caused a refusal: calls manager_refresh() for the devices that have vGPU types or are
  * in a pool with VgpuType=, and then manager_refresh_guids(). Returns as manager_refresh(). */
 int manager_refresh_refused(Manager *m);
-/* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
+/* Reads the list of registered PCI drivers again. If it has changed, makes the policy again, and notes as new the
+ * devices that the daemon has to bind now. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
-/* Reads again which devices the host needs for mounts, routes and consoles. Returns as manager_refresh(). */
+/* Reads again which devices the host needs for mounts, routes and consoles. If that has changed, makes the policy
+ * again. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
 /* Returns true when the daemon has to bind the device to its VFIO driver. The device is available, has no vGPU, and is
@@ -54,7 +56,8 @@ void manager_read_serials(Manager *m, const Inventory *old);
 /* Reads the serial numbers of the devices of `a`, and stores them in `a`, not on disk. */
 void manager_note_serials(Manager *m, Allocation *a);
 /* Finds allocated and quarantined cards that have another address now, for example after a boot, and corrects their
- * addresses in the ledger. */
+ * addresses in the ledger. Does nothing while the ledger is read-only. If the old addresses cannot be removed from
+ * disk, makes the ledger read-only. */
 void manager_find_moved(Manager *m);
 
 /* Reads the serial number of the device, unless it is known or must not be read now. */

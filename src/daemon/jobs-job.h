@@ -92,8 +92,8 @@ typedef struct JobHandlers {
          * the job fails before it changes anything. */
         int (*begin)(Job *job);
         /* Called for each report of the child except REPORT_GIVEN_UP, REPORT_RETURNED and REPORT_ENDED, when the step
-         * and the message of the job are up to date. When the result is known, only called for failures. For
-         * REPORT_ALL_FOUND, the handler calls job_may_write(). */
+         * and the message of the job are up to date. After the result is known, it is only called for reports of
+         * failures. For REPORT_ALL_FOUND, the handler calls job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
         /* Called when the job has given up a process that ran past its limit. */
         void (*given_up)(Job *job, const JobStuck *stuck);
