@@ -60,9 +60,10 @@ typedef struct PoolCapacity {
 typedef struct NodeCapacity {
         int id;
         uint32_t cpus, cpus_free;       /* online CPUs, and how many of them a further allocation may have */
-        uint64_t memory, memory_free;   /* bytes of all memory; bytes of ordinary pages that an allocation may have */
-        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that a further allocation may
-                                           have */
+        uint64_t memory, memory_free;   /* bytes: all memory, and the ordinary pages that are free for a request without
+                                           memory-from */
+        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that are free for such a request
+                                         */
         size_t n_pages;
 } NodeCapacity;
 
