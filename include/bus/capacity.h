@@ -13,7 +13,7 @@
 
 /* Every device of a pool is counted in DEVICE_COUNT_TOTAL and in exactly one other number, by its DeviceState. An
  * allocated device that is missing from the node is counted as well. A service has the same numbers, counted in slots.
- * They include slots that allocations keep although the endpoint now has fewer. */
+ * The numbers of a service include slots that allocations keep although the endpoint now has fewer. */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
         DEVICE_COUNT_AVAILABLE,      /* DEVICE_STATE_AVAILABLE */

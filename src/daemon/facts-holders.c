@@ -9,7 +9,7 @@
 #include "util/strings.h"
 
 /* Sets *ret to a query for those uses of the device that `check` does not allow. Returns false when no query is needed:
- * every use is allowed, or none is possible. */
+ * every use is allowed, or no use is possible. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);

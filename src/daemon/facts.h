@@ -25,8 +25,8 @@ int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 if the whole node was scanned for this, and pointers into the
  * inventory are then invalid; otherwise 0 or -ENOMEM. */
 int manager_refresh_nodes(Manager *m);
-/* Calls manager_refresh() for the InfiniBand PFs with VFs that could not set the GUIDs of these VFs when they were last
- * read. Returns as manager_refresh(). */
+/* Calls manager_refresh() for each InfiniBand PF that has VFs and could not set their GUIDs when it was last read.
+ * Returns as manager_refresh(). */
 int manager_refresh_guids(Manager *m);
 /* Reads facts again that may have caused a refusal: calls manager_refresh() for the devices that have vGPU types or are
  * in a pool with VgpuType=, and then manager_refresh_guids(). Returns as manager_refresh(). */
@@ -136,7 +136,7 @@ void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Returns true when libvirt reports which guests run. While it does not, the last known guests may have ended, and
  * others may run. */
 bool manager_knows_guests(const Manager *m);
-/* Returns true when guests of libvirt may run that libvirt does not report. */
+/* Returns true when libvirt may have running guests that it does not report. */
 bool manager_may_miss_guests(const Manager *m);
 /* Returns the UUID of the domain that runs with `a`. If none is known, returns the UUID in the domain document of `a`.
  * Borrowed. */

@@ -35,8 +35,8 @@ typedef struct JobQueue {
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, Job *job); /* called before the signal JobNew; may be NULL */
-        /* Checks whether a job that had to wait may begin. NULL when no check is needed, for example because the steps
-         * of the job check. */
+        /* Checks whether a job that had to wait may begin. NULL when no check is needed, for example because steps
+         * of the job check the same. */
         Verdict (*check)(Manager *m, const Job *job, Refusal *ret);
         /* Called before the first write, for each step that sets attributes, with the present attributes of the VF
          * (StepList.reports_found_state). all_found() is called at REPORT_ALL_FOUND, also before the first write. It
@@ -103,9 +103,9 @@ void orphans_unlock_job(const Orphans *o, const Job *job);
 /* Polls in the event loop whether orphans have exited. Notes the devices of an orphan that has exited as new for the
  * next round of settle.h. Returns 0 or a negative errno. */
 int manager_follow_orphans(Manager *m);
-/* Handles the death of a job's child. If a process of the child still runs, blocked in the kernel, makes it an orphan,
- * which blocks its devices until it exits. Returns true if it did; false when no process runs, the lock cannot be read,
- * or memory has run out. */
+/* Handles the death of a job's child. If a process that the child started is still blocked in the kernel, makes this
+ * process an orphan, whose devices are blocked until it exits. Returns true if it did; false when no process runs, the
+ * lock cannot be read, or memory has run out. */
 bool manager_adopt_orphan(Manager *m, const Job *job);
 
 /* jobs-services.c */

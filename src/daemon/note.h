@@ -96,7 +96,7 @@ void note_all_devices(Manager *m);
 void note_allocation(Manager *m, Allocation *a);
 /* Notes that `a` was removed from the ledger. */
 void note_removed(Manager *m, const Allocation *a);
-/* Notes that facts have changed on which promises depend. The next run of settle checks the promises; does not ask for
+/* Notes that facts on which promises depend have changed. The next run of settle checks the promises; does not ask for
  * a run. */
 void note_facts(Manager *m);
 /* Notes a device as new. The next round of settle.h handles it. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quarantine. A device stays out of use until an admin clears it, if its release failed, if it was stuck when its
- * allocation was released, or if an allocation has used it and its pool has OneTimeUse=yes. A device that a guest of
+/* Quarantine. A device stays out of use until an admin clears it, if its release failed, if it was stuck when it
+ * was to be released, or if an allocation has used it and its pool has OneTimeUse=yes. A device that a guest of
  * Nova has used stays in quarantine until the daemon has cleaned it. */
 
 #include "facts.h"
