@@ -13,7 +13,7 @@
 
 /* Every device of a pool is counted in DEVICE_COUNT_TOTAL and in exactly one other number, by its DeviceState. An
  * allocated device that is missing from the node is counted as well. A service has the same numbers, counted in slots.
- * They include slots that allocations keep although the endpoint now has fewer. */
+ * The numbers of a service include slots that allocations keep although the endpoint now has fewer. */
 typedef enum DeviceCount {
         DEVICE_COUNT_TOTAL,
         DEVICE_COUNT_AVAILABLE,      /* DEVICE_STATE_AVAILABLE */
@@ -60,9 +60,10 @@ typedef struct PoolCapacity {
 typedef struct NodeCapacity {
         int id;
         uint32_t cpus, cpus_free;       /* online CPUs, and how many of them a further allocation may have */
-        uint64_t memory, memory_free;   /* bytes of all memory; bytes of ordinary pages that an allocation may have */
-        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that a further allocation may
-                                           have */
+        uint64_t memory, memory_free;   /* bytes: all memory, and the ordinary pages that are free for a request without
+                                           memory-from */
+        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that are free for such a request
+                                         */
         size_t n_pages;
 } NodeCapacity;
 

@@ -79,8 +79,8 @@ void device_snapshot_lists_compare(const DeviceSnapshotList *before, const Devic
                                    const ChangeHandler *handler, void *userdata);
 
 /* Appends to *array the addresses of the devices whose state can depend on the device at the address: the device
- * itself, the members of its IOMMU group, its PF and its VFs; for a VF that offers vGPU types, also the other VFs of
- * its GPU. If the inventory lacks the device, appends only the address and, unless physfn is NULL, *physfn, the address
- * of its PF. May append an address twice. Returns 0 or -ENOMEM. */
+ * itself, the members of its IOMMU group, its PF and its VFs; for a VF or a slot (model/mdev-slots.h) that offers vGPU
+ * types, also the other VFs or slots of its GPU. If the inventory lacks the device, appends only the address and,
+ * unless physfn is NULL, *physfn, the address of its PF. May append an address twice. Returns 0 or -ENOMEM. */
 int changes_append_relatives(const Inventory *inv, PciAddress address, const PciAddress *physfn, PciAddress **array,
                              size_t *n);

@@ -65,7 +65,7 @@
 #define REQUEST_KEY_RELEASE_WITH_DOMAIN "release-with-domain" /* b: release the allocation when its domain ends */
 #define REQUEST_KEY_HOLD                "hold"     /* u: seconds of the lease; at its end the allocation is removed */
 #define REQUEST_KEY_TAG                 "tag"      /* s: free text that is shown with the allocation */
-#define REQUEST_KEY_CONSUMER            "consumer" /* s: UUID of the claim in Placement or Kubernetes */
+#define REQUEST_KEY_CONSUMER            "consumer" /* s: UUID of the consumer in Placement or claim in Kubernetes */
 #define REQUEST_KEY_TOKEN               "token"    /* s: a repeated call with the same token gets the same allocation */
 #define REQUEST_KEY_FABRIC              "fabric"   /* s: partition, off */
 #define REQUEST_KEY_FORCE               "force"    /* b: allow the boot VGA and the console's card */

@@ -79,13 +79,14 @@ typedef struct ServerCallbacks {
 
 /* Creates the server, and connects it to the system bus in the background, again whenever the connection is lost.
  * server_announce() then opens the private socket and requests the bus name. The event loop exits with a failure if
- * another daemon owns the name before this daemon is ready, or if the policy of the bus then denies the name. callbacks
- * must outlive the server. */
+ * another daemon owns the name before this daemon is ready, or if the policy of the bus denies the name before that.
+ * callbacks must outlive the server. */
 int server_new(sd_event *event, const ServerCallbacks *callbacks, void *userdata, Server **ret);
 void server_announce(Server *s);
 /* Returns true while startup must wait for the bus: after server_new(), until the bus has told whether another daemon
  * owns the name; and after server_announce(), until this daemon owns the name. Each wait also ends when the connection
- * fails, and at the latest after some seconds. Until then the daemon changes no hardware and is not ready. */
+ * fails, and at the latest after some seconds. During the first wait the daemon changes no hardware; until the end of
+ * the second wait it is not ready. */
 bool server_waits_for_bus(const Server *s);
 /* Creates a server for one peer on the connected socket fd, without a bus. Takes ownership of fd. The peer may call
  * every method. The event loop exits when the peer disconnects. */

@@ -177,8 +177,8 @@ int changes_append_relatives(const Inventory *inv, PciAddress address, const Pci
                 r = pci_address_append(array, n, *physfn);
         for (size_t i = 0; r >= 0 && group && i < group->n_members; i++)
                 r = pci_address_append(array, n, inv->devices[group->members[i]].address);
-        /* The VFs of dev; or, if dev is a VF that can be a vGPU, all VFs of its GPU, because each new vGPU changes
-         * which types the other VFs can have. */
+        /* The VFs of dev; or, if dev is a VF or a slot that can be a vGPU, all VFs or slots of its GPU, because each
+         * new vGPU changes which types the others can have. */
         dev = inventory_find_vgpu_parent(inv, dev);
         for (size_t i = 0; r >= 0 && dev && i < dev->n_vfs; i++)
                 r = pci_address_append(array, n, dev->vfs[i]);

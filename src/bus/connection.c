@@ -70,8 +70,8 @@ static int on_writable(sd_event_source *source, int fd, uint32_t events, void *u
         return 0;
 }
 
-/* Closes the connection if messages still wait to be sent STALL_USEC after stop_reading(), or after
- * connection_give_up(). Otherwise serves the messages that sd-bus has read already, for which the socket does not
+/* Closes the connection after connection_give_up(), or if messages still wait to be sent STALL_USEC after
+ * stop_reading(). Otherwise serves the messages that sd-bus has read already, for which the socket does not
  * become readable again: those that arrived together with the end of the authentication, and those that sd-bus read
  * after stop_reading(), while it was not attached. */
 static int on_timer(sd_event_source *source, uint64_t usec, void *userdata) {

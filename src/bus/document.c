@@ -169,7 +169,8 @@ static Verdict make_domain_xml(const HostView *view, const Answer *a, Refusal *r
         else
                 v = domxml_make_with_lines(view->inventory, view->config, allocation, template_of(a), a->info,
                                            &document, &size, ret);
-        /* Only the validator needs the lines of the template after the document. */
+        /* size includes the lines of the template, which lie behind the NUL of the document. Only the validator
+         * needs them. */
         if (v == VERDICT_NONE)
                 answer_write(document, a->validate ? size : strlen(document));
         return v;

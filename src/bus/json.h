@@ -23,12 +23,12 @@ json_object *json_endpoint_problems(const HostView *view);
 /* Makes an array of the withdrawn devices (config/withdrawn.h), each with its address and the last pool that offered
  * it. */
 json_object *json_withdrawn(const HostView *view);
-/* Returns the text of the whole host: devices, pools, NUMA nodes, allocations, notes. version: of the program. reader:
- * as in json_allocation(). The caller frees the text; NULL when out of memory. */
+/* Returns the text of the whole host: devices, pools, NUMA nodes, allocations, notes. version: the version of the
+ * program. reader: as in json_allocation(). The caller frees the text; NULL when out of memory. */
 char *json_describe(const HostView *view, const char *version, uint32_t reader);
 /* Makes the topology of the host: NUMA nodes, devices below their bridges, and the distance matrix of GPUs, other
- * accelerators and NICs. The matrix is null when it would have more than TOPOLOGY_MATRIX_MAX functions. Its pairs are
- * null when there are more than TOPOLOGY_PAIRS_MAX. */
+ * accelerators and NICs. The matrix is null when it would have more than TOPOLOGY_MATRIX_MAX functions. Its list of
+ * the pairs below the same root port is null when there are more than TOPOLOGY_PAIRS_MAX pairs. */
 #define TOPOLOGY_MATRIX_MAX 512U
 #define TOPOLOGY_PAIRS_MAX  1024U
 json_object *json_topology(const HostView *view);

@@ -15,9 +15,9 @@
 /* The most accounts. By default the bus allows fewer connections. */
 #define ACCOUNTS_MAX 4096U
 
-/* The limits fit those of dbus-daemon, which charges a message to its sender until the receiver has read it: it reads
- * no message of the daemon while 127 MiB of the daemon's messages, or 64 descriptors in them, wait for clients. It
- * allows one uid 256 connections. */
+/* The limits fit those of dbus-daemon. It charges a message to its sender until the receiver has read it: dbus-daemon
+ * reads no message of passthroughd while 127 MiB of messages of passthroughd, or 64 descriptors in them, wait for
+ * clients. It allows one uid 256 connections. */
 static const struct {
         uint64_t low;    /* for a caller that uses at most this much, only the limit `most` applies */
         uint64_t of_one; /* limit of a caller that uses more than low */

@@ -32,7 +32,8 @@ typedef enum JobProperty {
         _JOB_PROPERTY_MAX,
 } JobProperty;
 
-/* Digests of a job's properties, as clients last saw them. */
+/* A number for each property of a job, as clients last saw it: the value itself if it is a number, otherwise a digest.
+ */
 typedef struct ShownJob {
         uint32_t id; /* 0: this element is not used */
         uint64_t values[_JOB_PROPERTY_MAX];
@@ -145,9 +146,9 @@ unsigned problems_note_shown(Server *s);
  * measures nothing before the announcement. */
 const Capacity *server_capacity(Server *s);
 
-/* job.c: stores the digests of the job's properties. Returns a bit (1 << JobProperty) for each property to signal,
- * because its digest differs, or because it is signalled together with such a property. All properties of a new job
- * differ. Returns 0 if the job does not exist, or if s->jobs has no room for it. */
+/* job.c: stores the numbers of a ShownJob. Returns a bit (1 << JobProperty) for each property to signal,
+ * because its number differs from the stored one, or because it is signalled together with such a property. All
+ * properties of a new job differ. Returns 0 if the job does not exist, or if s->jobs has no room for it. */
 unsigned job_note_shown(Server *s, uint32_t id);
 void job_forget_shown(Server *s, uint32_t id);
 

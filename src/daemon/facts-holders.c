@@ -9,7 +9,7 @@
 #include "util/strings.h"
 
 /* Sets *ret to a query for those uses of the device that `check` does not allow. Returns false when no query is needed:
- * every use is allowed, or none is possible. */
+ * every use is allowed, or no use is possible. */
 static bool query_device(const Manager *m, const Allocation *a, const AllocationDevice *d, UseCheck check,
                          HolderQuery *ret) {
         const PciDevice *dev = inventory_find(m->host.inventory, d->address);
@@ -29,8 +29,9 @@ static bool query_device(const Manager *m, const Allocation *a, const Allocation
                 ret->mdev = d->mdev;
         if (bound || dev->vfio)
                 return !bound || check != USE_RESUME;
-        /* A release does not change a device that is not on its VFIO driver, so its users do not matter. Xen is an
-         * exception: a guest keeps a device that another program has unbound from pciback. */
+        /* A release does not change a device that is on neither its allocation_driver() nor a VFIO driver, so the users
+         * of the device do not matter. Xen is an exception: a guest keeps a device that another program has unbound
+         * from pciback. */
         if (check == USE_RELEASE) {
                 ret->group = -1;
                 ret->is_vf = true;

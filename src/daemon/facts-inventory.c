@@ -251,8 +251,8 @@ static int refresh_device(Manager *m, PciAddress address, bool locked) {
             !pci_device_same_vgpu(&before, dev)) {
                 note_facts(m);
                 differs = true;
-                /* The types decide how many slots a pool offers. The last read had no types, for example because the
-                 * GPU was busy. */
+                /* The types decide how many slots a pool offers. The read before this one found no types, for example
+                 * because the GPU was busy. */
                 remake = remake || (mdev_types && !*mdev_types);
         }
         if (remake)
@@ -280,7 +280,8 @@ int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked
         return differs;
 }
 
-/* Appends all VFs of the PF of `vf`, because creating a vGPU changes which types the other VFs can create. */
+/* Appends all VFs of the PF of `vf`; or if `vf` is a slot for mediated devices, all slots of its GPU. Creating a vGPU
+ * changes which types the others can create. */
 static int append_family(const Inventory *inv, const PciDevice *vf, PciAddress **devices, size_t *n) {
         const PciDevice *pf = inventory_find(inv, vf->physfn);
         int r = 0;

@@ -11,33 +11,36 @@ void log_policy(const Policy *policy);
 /* Scans the whole node, and notes the differences from the old inventory. Returns 0 or a negative errno. */
 int manager_scan(Manager *m);
 /* Scans these devices, the other functions of their slots, their PFs and their VFs; or the whole node if the inventory
- * has notes. locked: a driver may hold their device locks; see host/scan.h. Returns 0 or a negative errno. */
+ * has notes (Inventory.notes). Notes the differences as manager_scan() does. locked: a driver may hold their device
+ * locks; see host/scan.h. Returns 0 or a negative errno. */
 int manager_scan_devices(Manager *m, const PciAddress *devices, size_t n, bool locked);
 /* Reads again the facts of these devices that may change while a device stays, such as its driver and its override. If
  * that is not enough, scans the whole node. locked: a driver may hold their device locks; see host/scan.h. Returns 1
- * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. Notes no
- * devices, unless it scans the whole node. */
+ * when a fact has changed, and pointers into the inventory may then be invalid; 0 when none has; or -ENOMEM. If it
+ * scans the whole node or makes the policy again, notes all devices; otherwise notes none. */
 int manager_refresh(Manager *m, const PciAddress *devices, size_t n, bool locked);
-/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, and all VFs of each GPU that has a
- * vGPU of `a`. Returns as manager_refresh(). */
+/* Calls manager_refresh() for the devices of `a`, the members of their IOMMU groups, all VFs or slots of each GPU that
+ * has a vGPU of `a`, and the GPU of each slot for mediated devices that is missing. Returns as manager_refresh(). */
 int manager_refresh_groups(Manager *m, const Allocation *a);
 /* Reads CPUs, memory and hugepages again. Returns 1 if the whole node was scanned for this, and pointers into the
  * inventory are then invalid; otherwise 0 or -ENOMEM. */
 int manager_refresh_nodes(Manager *m);
-/* Calls manager_refresh() for the InfiniBand PFs with VFs that could not set the GUIDs of these VFs when they were last
- * read. Returns as manager_refresh(). */
+/* Calls manager_refresh() for each InfiniBand PF that has VFs and could not set their GUIDs when it was last read.
+ * Returns as manager_refresh(). */
 int manager_refresh_guids(Manager *m);
 /* Reads facts again that may have caused a refusal: calls manager_refresh() for the devices that have vGPU types or are
  * in a pool with VgpuType=, and then manager_refresh_guids(). Returns as manager_refresh(). */
 int manager_refresh_refused(Manager *m);
-/* Reads the list of registered PCI drivers again. Returns as manager_refresh(). */
+/* Reads the list of registered PCI drivers again. If it has changed, makes the policy again, and notes as new the
+ * devices that the daemon has to bind now. Returns as manager_refresh(). */
 int manager_refresh_drivers(Manager *m);
-/* Reads again which devices the host needs for mounts, routes and consoles. Returns as manager_refresh(). */
+/* Reads again which devices the host needs for mounts, routes and consoles. If that has changed, makes the policy
+ * again. Returns as manager_refresh(). */
 int manager_refresh_host(Manager *m);
 
 /* Returns true when the daemon has to bind the device to its VFIO driver. The device is available, has no vGPU, and is
- * in a pool without VgpuType= that has Bind=start or Scheduler=nova. It is not on a VFIO driver; or it is, but may
- * still suspend there, and is in no pool of Nova. */
+ * in a pool without VgpuType= that has Bind=start or Scheduler=nova. The device is on no VFIO driver; or it is on one,
+ * may still suspend there, and is in no pool of Nova. */
 bool manager_wants_binding(const HostState *host, const PciDevice *dev);
 /* Appends the devices for which manager_wants_binding() is true to *ret, in ascending order; none before the
  * announcement. The caller frees *ret. Returns 0 or -ENOMEM. */
@@ -53,7 +56,8 @@ void manager_read_serials(Manager *m, const Inventory *old);
 /* Reads the serial numbers of the devices of `a`, and stores them in `a`, not on disk. */
 void manager_note_serials(Manager *m, Allocation *a);
 /* Finds allocated and quarantined cards that have another address now, for example after a boot, and corrects their
- * addresses in the ledger. */
+ * addresses in the ledger. Does nothing while the ledger is read-only. If the old addresses cannot be removed from
+ * disk, makes the ledger read-only. */
 void manager_find_moved(Manager *m);
 
 /* Reads the serial number of the device, unless it is known or must not be read now. */
@@ -80,8 +84,8 @@ void manager_write_options(Manager *m, bool logged);
 
 /* facts-holders.c: which processes have devices open. */
 typedef enum UseCheck {
-        USE_ALLOCATE, /* no device may be in use */
-        USE_RESUME,   /* no device may be in use, but devices on their allocation_driver() are not checked */
+        USE_ALLOCATE, /* no device may be in use, except by the services of StopServices=, which the job stops first */
+        USE_RESUME,   /* as USE_ALLOCATE, but devices on their allocation_driver() are not checked */
         USE_RELEASE,  /* no device may be open that is on its allocation_driver() or on a VFIO driver; other devices are
                          only checked under Xen */
 } UseCheck;
@@ -121,9 +125,9 @@ void manager_found_persistent(Manager *m, const Job *job, const Step *step);
  * device is unhealthy, or that it is healthy again because no other such finding is left, and notes the device for
  * clients. finding: one of those that device_status_check_unhealthy() checks. */
 void manager_set_unhealthy(Manager *m, PciAddress device, DeviceFinding finding, const char *why);
-/* Handles the health of the step's device, which the job has read before a guest gets the device. Marks a dead device
- * as unhealthy. If the device answers, stores its number of fatal errors in the allocation, in memory; the end of the
- * job writes it to disk. */
+/* Handles the health of the step's device, which the job has read before a guest gets the device. Marks a device that
+ * does not answer as unhealthy. If the device answers, stores its number of fatal errors in the allocation, in memory;
+ * the end of the job writes it to disk. */
 void manager_found_health(Manager *m, const Job *job, const Step *step, const HealthReading *reading);
 /* Removes the finding DEVICE_UNHEALTHY of devices that were removed or replaced. */
 void manager_forget_health(Manager *m);
@@ -132,7 +136,7 @@ void manager_forget_attributes(Manager *m, const Allocation *a);
 /* Returns true when libvirt reports which guests run. While it does not, the last known guests may have ended, and
  * others may run. */
 bool manager_knows_guests(const Manager *m);
-/* Returns true when guests of libvirt may run that libvirt does not report. */
+/* Returns true when libvirt may have running guests that it does not report. */
 bool manager_may_miss_guests(const Manager *m);
 /* Returns the UUID of the domain that runs with `a`. If none is known, returns the UUID in the domain document of `a`.
  * Borrowed. */

@@ -13,8 +13,8 @@ typedef struct Manager Manager;
 
 typedef enum JobResult {
         JOB_DONE,
-        JOB_FAILED,       /* the job could not begin; or a step failed, and the earlier steps were undone; or the steps
-                             were done, but JobKind.finished() failed */
+        JOB_FAILED, /* the job could not begin; or a step failed, and all changes that have an undo were undone; or the
+                       steps were done, but JobKind.finished() failed */
         JOB_FAILED_DIRTY, /* a step failed and the undo failed too; or a process of the job died; or JobKind.finished()
                              failed, and devices stay changed */
         JOB_TIMEOUT, /* a process of the job was given up, and the job failed because of that; see job_is_stuck() */
@@ -23,7 +23,7 @@ typedef enum JobResult {
 /* Returns the string for the result in the signal JobRemoved. */
 const char *job_result_to_string(JobResult r);
 
-/* A process of the job that ran past its limit, so the job gave it up, and that has not exited yet. */
+/* A process that the job has given up because it ran past its limit, and that has not exited yet. */
 typedef struct JobStuck {
         const Step *step; /* the step in which it is stuck; NULL: unknown */
         Doing doing;
@@ -47,8 +47,8 @@ typedef struct Job {
         uint32_t id;
         char *subject; /* name of the allocation, address of the device, or other text */
         StepList *steps;
-        char *step, *message; /* step: description of the step that began last, "" before the first. message: the cause
-                                 of the failure, or other information; else "" */
+        char *step, *message; /* step: description of the step or of the read for a step that began last; "" before the
+                                 first. message: the cause of the failure, or other information; else "" */
         char *counted_step;  /* description of the last step that n_begun counts; reads are not counted; NULL before the
                                 first step */
         bool iommufd;        /* a device is plugged into a guest that uses iommufd */
@@ -80,7 +80,7 @@ typedef struct Job {
         bool waited;    /* the job had to wait until another job ended */
         bool unsaved;   /* the quarantine of a device could not be written to disk */
         bool removed;   /* JobRemoved was signalled; processes of the job may still be stuck */
-        bool gone;      /* the child has exited; the job is about to be freed */
+        bool gone;      /* the child has exited, or none was forked; the job is about to be freed */
         unsigned noted; /* bits of JobNote */
         JobResult result;    /* valid when JobHandlers.ended() has returned */
         PciAddress *devices; /* unallocated devices that are blocked while the job runs */
@@ -92,7 +92,8 @@ typedef struct JobHandlers {
          * the job fails before it changes anything. */
         int (*begin)(Job *job);
         /* Called for each report of the child except REPORT_GIVEN_UP, REPORT_RETURNED and REPORT_ENDED, when the step
-         * and the message of the job are up to date. For REPORT_ALL_FOUND, the handler calls job_may_write(). */
+         * and the message of the job are up to date. After the result is known, it is only called for reports of
+         * failures. For REPORT_ALL_FOUND, the handler calls job_may_write(). */
         void (*reported)(Job *job, Step *step, const Report *report);
         /* Called when the job has given up a process that ran past its limit. */
         void (*given_up)(Job *job, const JobStuck *stuck);
@@ -123,7 +124,7 @@ void job_may_write(Job *job, bool may);
 void job_set_message(Job *job, const char *message);
 unsigned job_steps_done(const Job *job);
 
-/* Returns the step that began last; NULL before the first. */
+/* Returns the step that began last, or for which a read began last; NULL before the first. */
 static inline const Step *job_current(const Job *job) {
         return job->current < job->steps->n ? &job->steps->steps[job->current] : NULL;
 }

@@ -180,7 +180,7 @@ static bool handle_exits(Manager *m, size_t i) {
 
         if (n_held == o->locks[i].n_devices && !ended)
                 return false;
-        /* Scan while the orphan is still in the list, so that a number of VFs that the orphan has changed is not
+        /* Scan while the orphan is still in the list, so that a change of the number of VFs by the orphan is not
          * reported as contested. */
         (void) manager_scan(m);
         lock = o->locks[i];

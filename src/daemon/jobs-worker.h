@@ -29,7 +29,7 @@ typedef struct Worker {
                       negative: none */
         pid_t pid; /* 0: no child was started, or it has exited */
         int reports; /* read end of the pipe for reports */
-        int go;      /* write end of the pipe for the byte of worker_continue(); -1: closed */
+        int go;      /* write end of the pipe for the bytes of worker_start() and worker_continue(); -1: closed */
         sd_event_source *io;
         ChildWatch watch;
 } Worker;

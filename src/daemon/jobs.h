@@ -27,7 +27,7 @@ typedef struct JobQueue {
         char **stopped; /* names of the services that jobs stop, until systemd was asked to start them again */
         size_t n_stopped;
         bool stopped_saved;           /* the list on disk has the same names */
-        JobTime times[JOB_TIMES_MAX]; /* durations of the jobs that have ended */
+        JobTime times[JOB_TIMES_MAX]; /* number and total time of the jobs that have ended, by verb and result */
         size_t n_times;
 } JobQueue;
 
@@ -35,8 +35,8 @@ typedef struct JobQueue {
 typedef struct JobKind {
         const char *verb;
         void (*begun)(Manager *m, Job *job); /* called before the signal JobNew; may be NULL */
-        /* Checks whether a job that had to wait may begin. NULL when no check is needed, for example because the steps
-         * of the job check. */
+        /* Checks whether a job that had to wait may begin. NULL when no check is needed, for example because steps
+         * of the job check the same. */
         Verdict (*check)(Manager *m, const Job *job, Refusal *ret);
         /* Called before the first write, for each step that sets attributes, with the present attributes of the VF
          * (StepList.reports_found_state). all_found() is called at REPORT_ALL_FOUND, also before the first write. It
@@ -56,9 +56,9 @@ typedef struct JobKind {
         JobResult (*finished)(Manager *m, Job *job, JobResult result);
 } JobKind;
 /* Starts a job. Takes ownership of steps, also on a refusal. devices (copied): devices without an allocation that are
- * blocked while the job runs. Refuses, and changes nothing, when too many jobs run, when a process of an earlier job
- * with this subject is stuck and may hold the lock of a device of the steps, or when memory runs out. If fork() fails
- * later, the job fails. */
+ * blocked while the job runs. Refuses, and changes nothing, when too many jobs and orphans run; when a process of an
+ * earlier job with this subject is stuck and may hold the lock of a device of the steps; or when memory runs out or the
+ * event loop reports an error. If fork() fails later, the job fails. */
 Verdict manager_start_job(Manager *m, const JobKind *kind, const char *subject, StepList *steps,
                           const PciAddress *devices, size_t n_devices, uint32_t *ret_id, Refusal *ret);
 /* Refuses when no further job can be started because too many run. */
@@ -103,9 +103,9 @@ void orphans_unlock_job(const Orphans *o, const Job *job);
 /* Polls in the event loop whether orphans have exited. Notes the devices of an orphan that has exited as new for the
  * next round of settle.h. Returns 0 or a negative errno. */
 int manager_follow_orphans(Manager *m);
-/* Handles the death of a job's child. If a process of the child still runs, blocked in the kernel, makes it an orphan,
- * which blocks its devices until it exits. Returns true if it did; false when no process runs, the lock cannot be read,
- * or memory has run out. */
+/* Handles the death of a job's child. If a process that the child started is still blocked in the kernel, makes this
+ * process an orphan, whose devices are blocked until it exits. Returns true if it did; false when no process runs, the
+ * lock cannot be read, or memory has run out. */
 bool manager_adopt_orphan(Manager *m, const Job *job);
 
 /* jobs-services.c */
@@ -117,8 +117,9 @@ int services_save(JobQueue *q, Store *store);
 /* Records in memory that a job is about to stop the service, or that an earlier daemon left it stopped. Returns 0 or
  * -ENOMEM. */
 int services_add(JobQueue *q, const char *name);
-/* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so its name is
- * removed. error: a negative errno if the start has failed; 0: the service is active, or systemd still starts it. */
+/* Handles the end of an attempt to start a service. asked: another try is useless (root_start_unit()), so the service
+ * is removed from the list. error: a negative errno if the start has failed; 0: the service is active, or systemd still
+ * starts it. */
 void services_started(JobQueue *q, Store *store, const char *name, bool asked, int error);
 bool services_have(const JobQueue *q, const char *name);
 #define MANAGER_VERB_START_SERVICES "start-services"

@@ -154,8 +154,8 @@ bool manager_is_arriving(const Manager *m, const Allocation *a) {
         return false;
 }
 
-/* Notes an event. devices: addresses, separated by ", "; takes ownership. a: the allocation that has the devices; NULL:
- * none. */
+/* Notes an event. devices: addresses, separated by ", "; takes ownership. `a`: the allocation that has the devices;
+ * NULL: none. */
 static void note_text(Manager *m, HistoryEvent event, char *devices, const Allocation *a, const char *message) {
         NotedEvent e = { .kind = event, .devices = devices, .message = message ? strdup(message) : NULL };
         Notes *n = &m->notes;

@@ -96,7 +96,7 @@ void note_all_devices(Manager *m);
 void note_allocation(Manager *m, Allocation *a);
 /* Notes that `a` was removed from the ledger. */
 void note_removed(Manager *m, const Allocation *a);
-/* Notes that facts have changed on which promises depend. The next run of settle checks the promises; does not ask for
+/* Notes that facts on which promises depend have changed. The next run of settle checks the promises; does not ask for
  * a run. */
 void note_facts(Manager *m);
 /* Notes a device as new. The next round of settle.h handles it. */
@@ -118,7 +118,7 @@ bool manager_is_new(const Manager *m, PciAddress address);
 /* Returns true when a device of `a` is new, and its round has not ended. */
 bool manager_is_arriving(const Manager *m, const Allocation *a);
 
-/* Notes an event of a device. a: the allocation that has the device; NULL: none. */
+/* Notes an event of a device. `a`: the allocation that has the device; NULL: none. */
 void note_event(Manager *m, HistoryEvent event, PciAddress device, const Allocation *a, const char *format, ...)
         _printf_(5, 6);
 /* Notes one event for all devices of `a`. why: the reason, for HISTORY_FAILED. */

@@ -40,9 +40,10 @@ static bool needs_driver(const Manager *m, const Allocation *a) {
 }
 
 /*
- * Reads again the facts on which the plan depends. a: the plan's allocation, whose devices are read. NULL: the plan was
- * refused, so the facts are read that may have caused the refusal: the drivers, the devices that the host needs, the
- * vGPUs, and the PFs that could not set GUIDs. Returns 1 when a fact has changed, 0 when none has, or a negative errno.
+ * Reads again the facts on which the plan depends. `a`: the plan's allocation, whose devices are read. `a` NULL: the
+ * plan was refused, so the facts are read that may have caused the refusal: the drivers, the devices that the host
+ * needs, the vGPUs, and the PFs that could not set GUIDs. Returns 1 when a fact has changed, 0 when none has, or a
+ * negative errno.
  */
 static int refresh_planned(Manager *m, const Allocation *a) {
         int drivers = !a || needs_driver(m, a) ? manager_refresh_drivers(m) : 0;

@@ -305,7 +305,8 @@ void manager_follow_regions(Manager *m) {
                                      "only, ignoring: %m");
 }
 
-/* A member of the group can create any number of hard links to a region, so only this many files are logged. */
+/* A member of SharedMemoryGroup= can create any number of hard links to a region, so only this many files are logged.
+ */
 #define REPORTED_MAX 10
 
 void manager_report_unknown_regions(const Manager *m) {
@@ -337,7 +338,7 @@ void manager_keep_shared(Manager *m, Job *job) {
 
 /* Accept: at an admin's request, an allocation takes the cards that have replaced its devices. */
 
-/* Notes an event for each replaced card. a: the allocation while it still has the identities of the old cards. */
+/* Notes an event for each replaced card. `a`: the allocation while it still has the identities of the old cards. */
 static void record(Manager *m, const HostView *view, const Allocation *a) {
         for (size_t i = 0; i < a->n_devices; i++)
                 if (plan_find_replacement(view, &a->devices[i]))

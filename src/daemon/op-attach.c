@@ -225,8 +225,8 @@ static bool has_coherent(const Allocation *a, const Allocation *part) {
 }
 
 /* Sets the message of the job to what the guest lacks for the new devices. A running guest uses iommufd for all its
- * devices or for none, also if the new device needs the other. A guest learns from its firmware at its start which NUMA
- * nodes are for the memory of GPUs, so the memory of an attached GPU has no NUMA node. */
+ * devices or for none, and an attached device cannot change that. A guest learns from its firmware at its start which
+ * NUMA nodes are for the memory of GPUs, so the memory of an attached GPU has no NUMA node. */
 static void tell_lacks(const Manager *m, Job *job, const Allocation *a, const Allocation *part) {
         IommufdFacts facts = iommufd_facts(m->host.inventory, m->host.config, a);
         _cleanup_free_ char *text = NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Leases. A lease is an allocation that reserves its devices on disk, while they stay with the host until Prepare. It
- * ends at a time of CLOCK_BOOTTIME, to which changes of the wall clock do not matter. After a boot it starts again with
- * its full length, because it is unknown how long the node was off. */
+/* Leases. A lease is an allocation in the state reserved: the ledger on disk has it, but its devices stay with the host
+ * until Prepare. A lease ends at a time of CLOCK_BOOTTIME, so that changes of the wall clock do not move its end. After
+ * a boot it starts again with its full length, because it is unknown how long the node was off. */
 
 #include <systemd/sd-id128.h>
 

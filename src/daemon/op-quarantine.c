@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Quarantine. A device stays out of use until an admin clears it, if its release failed, or if an allocation has used
- * it and its pool has OneTimeUse=yes. A device that a guest of Nova has used stays in quarantine until the daemon has
- * cleaned it. */
+/* Quarantine. A device stays out of use until an admin clears it, if its release failed, if it was stuck when it
+ * was to be released, or if an allocation has used it and its pool has OneTimeUse=yes. A device that a guest of
+ * Nova has used stays in quarantine until the daemon has cleaned it. */
 
 #include "facts.h"
 #include "operations.h"
@@ -102,7 +102,8 @@ static Verdict start_clearing(Manager *m, Allocation *rest, uint32_t *ret_job, R
         if (steps_release(rest, m->host.inventory, after, rest->had_domain, &steps) < 0 ||
             steps_reset(rest, m->host.inventory, m->host.config, steps) < 0 ||
             (rest->had_domain && steps_clean(rest, m->host.config, steps) < 0) ||
-            /* The driver is not asked about the health of the GPUs, because the admin has seen what it tells. */
+            /* check is false: an admin who clears the quarantine of a GPU has seen what the driver tells about its
+               health. */
             steps_return_gpus(rest, m->host.inventory, false, steps) < 0)
                 return refuse_no_memory(ret);
         rest->state = ALLOCATION_RELEASING;
@@ -240,8 +241,9 @@ static JobResult clear_finished(Manager *m, Job *job, JobResult result) {
         if (result != JOB_DONE) {
                 Allocation *still = ledger_find_quarantined(m->host.ledger, device);
 
-                /* JOB_FAILED: the job changed nothing, for example because the device is in use. Keep had_domain, so
-                 * that a later attempt cleans the device. */
+                /* JOB_FAILED: the job has undone its changes, for example because the device is in use. Keep
+                 * had_domain, so that a later attempt cleans the device. If the device itself failed, clear_failed()
+                 * has reset had_domain. */
                 still->had_domain = still->had_domain && result == JOB_FAILED;
                 still->state = ALLOCATION_FAILED;
                 /* After another result, the disk keeps the entry of start_clearing(), and the next start of the daemon

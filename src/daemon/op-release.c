@@ -174,8 +174,8 @@ Verdict manager_release(Manager *m, const char *name, uint64_t generation, uint3
                 return VERDICT_NONE;
         if (a && a->generation == generation && a->state == ALLOCATION_RESERVED)
                 return release_lease(m, a, ret);
-        /* While an orphan works on a device of an interrupted allocation, the work is not resumed. But its owner can
-         * release the allocation; the release leaves that device in quarantine. */
+        /* While an orphan works on a device of an interrupted allocation, the work is not resumed. But the owner of the
+         * allocation can release it; the release leaves that device in quarantine. */
         if (a && a->generation == generation && m->announced && check_orphaned(m, a, NULL) != VERDICT_NONE &&
             job_queue_find_subject(&m->jobs, name) == 0) {
                 v = manager_check_may_change(m, ret);
