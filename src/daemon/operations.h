@@ -11,9 +11,9 @@
  * made before (request_is_again()), only sets *ret_job: to the job that works on its allocation now, or to 0. */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
-/* Makes a plan from facts that were just read. Skips devices in use while other devices are free; if there are none,
- * the refusal names the first user that was found. attach_to: the allocation for plan_attach(); NULL: uses
- * plan_make(). */
+/* Makes a plan from facts that were just read. Skips up to 8 devices that are in use. If the remaining free devices do
+ * not suffice, the refusal names the first user that was found. attach_to: the allocation that gets the devices
+ * (plan_attach()); NULL: a new allocation (plan_make()). ret_refusal must be empty. */
 Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
                           Refusal *ret_refusal);
 
@@ -29,10 +29,10 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
 /* Refuses as manager_check_state(), and when a domain is known to run with `a`. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* Refuses unless `a` exists and has this generation. a: the allocation with this name; NULL: there is none. */
+/* Refuses unless `a` exists and has this generation. `a`: the allocation with this name; NULL: there is none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when changes are not possible now, or when `a` does not exist, has another generation, is neither ready nor
- * failed, or has a job. a: the allocation with this name; NULL: there is none. */
+ * failed, or has a job. `a`: the allocation with this name; NULL: there is none. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
  * release can put the stuck devices in quarantine, and return the others. */
@@ -90,23 +90,28 @@ Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint3
 Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
 
 /* op-attach.c */
-/* Plans further devices for the allocation, and starts the job that binds them and plugs them into its guest. */
+/* Plans further devices for the allocation, and starts the job that binds them and, if a guest runs with the
+ * allocation, plugs them into the guest. */
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
                        Refusal *ret);
 
-/* Starts the job that takes the device in this slot of the allocation from the guest, and releases it. */
+/* Starts the job that takes the device in this slot of the allocation from its guest, if one runs, and releases the
+ * device. */
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret);
 /* Starts jobs that detach the devices which were being attached or detached when the daemon ended. */
 void manager_continue_changes(Manager *m);
 
 /* op-sriov.c */
-/* Starts a job that sets the attributes of existing VFs of the PF, which may lack them after a crash. Leaves out VFs
- * that have a driver, are allocated or are in quarantine. Returns true when a job was started. */
+/* Starts a job that sets the attributes of existing VFs of the PF, which may lack them after a crash. Leaves out VFs of
+ * mlx4 cards, and VFs that have a driver, are allocated, or are refused by ledger_check_kept(). Returns true when a job
+ * was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
-/* Reads the VFs of these PFs, and the drivers of the VFs. No job may work on the PFs. Returns 0 or a negative errno. */
+/* Reads the VFs of these PFs, and the drivers of the VFs. Call it only while no job works on the PFs. Returns 0 or a
+ * negative errno. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
-/* Starts the job that creates VFs on a PF without VFs, as VirtualFunctions= asks. */
+/* Starts the job that creates `count` VFs on the PF, as VirtualFunctions= asks. Refuses if the PF has VFs; those of an
+ * mlx4 card are replaced instead. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* Starts the job that changes the number of VFs of the PF; if the number is right already, the job only sets attributes
  * of the VFs. Refuses to change it while a VF is in use. */

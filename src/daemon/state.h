@@ -2,8 +2,8 @@
 #pragma once
 
 /* The Manager: the host state (all known facts), and the state of notes, jobs, watches and settle. Operations
- * (operations.h) only have event sources, for leases and for shared memory. The daemon has one thread, so it needs no
- * locks. */
+ * (operations.h) have no state here but two event sources: lease_timer, and Watches.shm for shared memory. The daemon
+ * has one thread, so it needs no locks. */
 
 #include <systemd/sd-event.h>
 

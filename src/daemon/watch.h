@@ -82,8 +82,8 @@ void manager_open_uevents(Manager *m);
 UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Has the event loop handle uevents, first those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* Has the event loop handle the uevents that were kept while a job or an orphan worked on their devices. Call it when
- * one of its processes has exited. */
+/* Has the event loop handle the uevents that were kept while a job or an orphan worked on their devices. Call it when a
+ * process of a job, or an orphan, has exited. */
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
@@ -111,7 +111,8 @@ void manager_check_vfs_of(Manager *m, const PciAddress *pf);
 void manager_make_attributes_due(Manager *m);
 /* Has the attributes read again if VFs were skipped because a job worked on them. Call it when a job has ended. */
 void manager_attributes_job_gone(Manager *m);
-/* Has the attributes read again whenever rtnetlink reports a change of a PF with allocated VFs. */
+/* From now on, whenever rtnetlink reports a change of a PF with allocated VFs, reads the attributes of allocated VFs
+ * again and checks the health of the VFs of this PF. */
 void manager_follow_links(Manager *m);
 
 /* watch-gpus.c */

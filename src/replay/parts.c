@@ -188,8 +188,8 @@ static int look_for_member(char *line, void *userdata) {
         return 0;
 }
 
-/* Records udev's data about a block device if ZFS is loaded: the data names the pool that the device is a member of.
- * The data about any other device is recorded as an empty file, because its label is no name of a pool. */
+/* If ZFS is loaded, records udev's data about a member of a ZFS pool, which name the pool. Records an empty file for
+ * any other block device, because its label is no name of a pool. */
 static int record_member(Recorder *r, const Entry *entry) {
         bool is_member = false;
         int fd;

@@ -127,7 +127,8 @@ static bool is_settled(json_object *allocation) {
 }
 
 /*
- * Terminates the job of a failed allocation. While the job has no files, its prolog still runs and reports the failure.
+ * Terminates the job if its allocation has failed, but not while the job has no files: then its prolog still runs, and
+ * reports the failure. 0 or a negative errno.
  */
 static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         const char *name = text_of(allocation, "name");
@@ -147,8 +148,9 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         return r;
 }
 
-/* Releases an allocation whose job is not on this node, or terminates its job if the allocation has failed. 0 or
- * -errno. */
+/* Checks an allocation; ignores one that is not of a job, or not settled. If the job is not on this node, releases the
+ * allocation; if that fails, its devices do not count as healthy. If the job is on this node and the allocation has
+ * failed, terminates the job. 0 or a negative errno. */
 static int check_allocation(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
