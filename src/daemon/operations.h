@@ -26,7 +26,8 @@ Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusa
 Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint32_t *ret_job, Refusal *ret);
 
 /* op-release.c */
-/* Refuses as manager_check_state(), and when a domain is known to run with `a`. */
+/* Refuses as manager_check_state(), and when a domain is known to run with `a`. While libvirt does not report guests,
+ * does not check the domain of an allocation with devices: the caller finds such a guest with manager_check_use(). */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
 /* Refuses unless `a` exists and has this generation. `a`: the allocation with this name; NULL: there is none. */
@@ -37,7 +38,8 @@ Verdict manager_check_state(const Manager *m, const Allocation *a, const char *n
 /* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
  * release can put the stuck devices in quarantine, and return the others. */
 Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret);
-/* Removes the steps for devices in quarantine: the devices are stuck, or an earlier attempt failed with them. */
+/* Removes the steps for devices in quarantine, for example because the devices are stuck, or an earlier release has
+ * failed with them. */
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
 /* Releases an allocation. *ret_job: the job that does it, which may run already; 0 when the allocation was a lease, or
  * was released before. */
@@ -49,7 +51,8 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* op-quarantine.c */
-/* Puts the device in quarantine. For JobKind.device_failed of releases and detaches. */
+/* Puts the device of the failed step in quarantine, and sets job->unsaved if that fails or is not on disk. For
+ * JobKind.device_failed of releases and detaches. */
 void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
 /* Puts in quarantine each device of `a` that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
  * negative errno when an entry could not be made, or not be written to disk. */
@@ -79,12 +82,12 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 /* op-lease.c */
 /* Sets hold, lease_boot and lease_end of `a`, so that its lease ends this many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
-/* Removes the leases that are over, and sets a timer for the end of the next one. Call it at the start, and when a
- * lease was made, renewed, prepared or released. */
+/* Removes the leases that are over, and sets a timer for the end of the next one. Call it at startup, and when
+ * a lease was made, renewed, prepared or released. */
 void manager_follow_leases(Manager *m);
 
-/* Ends the lease of an allocation, and starts the job that prepares the allocation. *ret_job: the job, which may run
- * already; 0 when the allocation is ready. */
+/* Ends the lease of an allocation, and starts the job that prepares the allocation; removes the allocation if the lease
+ * has ended and the job cannot be started. *ret_job: the job, which may run already; 0 when the allocation is ready. */
 Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Renews a lease: it ends this many seconds from now. */
 Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
@@ -142,8 +145,9 @@ Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /* Returns the allocation of the job. While the job runs, the allocation stays in the ledger. */
 Allocation *manager_find_subject(const Manager *m, const Job *job);
-/* Sets the state that `a` has while its job runs, from which a start after a crash continues. On a refusal, `a` keeps
- * its state in memory and on disk; or becomes failed, because the disk may have the new state. */
+/* Sets, in memory and on disk, the state that `a` has while its job runs. After a crash, the next start continues from
+ * this state. On a refusal, `a` keeps its state in memory and on disk; or becomes failed, because the disk may have the
+ * new state. */
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /* Replaces `a` by *b, which has the same name, in the ledger and on disk. On success *b becomes `a`, which the caller
  * frees. On a refusal both are unchanged, with one exception: if the file may be that of *b, `a` cannot be written
@@ -167,8 +171,8 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
  * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: there is no file for a region
  * that a ready allocation has. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
-/* Returns true when the files of all shared memory regions of `a` are there and complete. They do not survive a boot.
- */
+/* Returns true when the files of all shared memory regions of `a` are there and complete. The files do not survive a
+ * boot. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
 /* Records in the ledger for each region of `a` whether its file was removed or replaced. Call it while `a` is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);

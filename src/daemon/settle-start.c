@@ -52,9 +52,9 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
-/* Returns true when the cause of the refusal may pass: a device may come back, a group may lose a member, a module may
- * be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready if its preparation was
- * interrupted. */
+/* Returns true when the cause of the refusal may pass: a device may come back or get an IOMMU group, a group may lose a
+ * member, a module may be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready if
+ * its preparation was interrupted. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;

@@ -16,10 +16,10 @@ typedef struct Manager Manager;
  * Later a round begins when devices were noted as new (note_arrived()), for example by a hot-plug. */
 typedef enum StartPhase {
         START_CONNECTED, /* the round has not begun its work; has no queue */
-        START_VFS,       /* VirtualFunctions=, and Bind=start for devices that are no VFs */
+        START_VFS,       /* VirtualFunctions=, and binding devices that are no VFs (manager_wants_binding()) */
         START_RESUME,    /* allocations whose work a crash, a boot or a hot-plug interrupted; at startup also devices
                             whose quarantine was being cleared */
-        START_BIND,      /* Bind=start for the remaining devices */
+        START_BIND,      /* binding the remaining devices */
         START_DONE,
 } StartPhase;
 
@@ -31,7 +31,7 @@ typedef struct Settle {
         size_t n_tried;
         PciAddress *round; /* the new devices of this round; unused at startup, when all devices are new */
         size_t n_round;
-        sd_event_source *cleaning_timer; /* next try to clean devices that were in use; NULL: there are none */
+        sd_event_source *cleaning_timer; /* for the next try to clean devices that were in use; NULL: no try is due */
         unsigned cleaning_delay;         /* seconds until that try */
 } Settle;
 void settle_done(Settle *s);

@@ -38,13 +38,13 @@ typedef struct AttributeWatch {
         bool busy;              /* some VFs were skipped, because a job worked on them */
 } AttributeWatch;
 
-/* What is known of a GPU on NVIDIA's driver; first of all the N of its /dev/nvidiaN. */
+/* What is known of a GPU on NVIDIA's driver, mainly N, the minor number of its device node /dev/nvidiaN. */
 typedef struct GpuMinor {
         PciAddress address;
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         uint32_t minor;    /* N; NVIDIA_MINOR_UNKNOWN until it was read */
         int memory_node;   /* the NUMA node of the GPU's memory; -1: none */
-        bool asked;        /* the next probe need not ask the GPU */
+        bool asked;        /* a probe asks the GPU or has asked it, so the next probe need not */
         bool answered;     /* the GPU has answered the last probe */
         bool suspect;      /* the driver may have lost the GPU */
 } GpuMinor;
@@ -130,6 +130,6 @@ void fabric_watch_done(FabricWatch *w);
 /* watch-endpoints.c */
 /* Follows the endpoints of the configuration. An endpoint that the former configuration had too keeps its state. */
 void manager_follow_endpoints(Manager *m);
-/* Checks all endpoints now. */
+/* Checks all endpoints now, or if a question is unanswered, right after its answer. */
 void manager_check_endpoints(Manager *m);
 void endpoint_watch_done(EndpointWatch *w);

@@ -127,8 +127,8 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* Returns the length of a MAC address, GUID or machine ID without separators that begins at s; else 0. decimal: accepts
- * a number without letters too. */
+/* Returns 12, 16 or 32 if a number of so many hex digits begins at s: it may be a MAC address, a GUID or a machine ID
+ * without separators. Else returns 0. decimal: also accepts a number without letters. */
 static size_t bare_digits(const char *s, bool decimal) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
 

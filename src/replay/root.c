@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Opens a recorded machine: unpacks a .tree file into a directory, and removes the unpacked files later. The file may
- * be hostile. Every path is resolved with the new directory as the root, and a link is rewritten so that it cannot lead
- * out of the new directory.
+ * be hostile. Every path is resolved with the new directory as the root, and a link that the daemon may follow is
+ * rewritten so that it cannot lead out of the new directory (take_link()).
  */
 
 #include "root.h"

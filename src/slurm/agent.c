@@ -40,8 +40,8 @@ typedef struct Agent {
         sd_bus *bus;
         sd_event *event;
         sd_event_source *timer;
-        bool failed;     /* slurmctld could not be read or told; logged once */
-        bool is_waiting; /* passthroughd did not reply; logged once */
+        bool failed;     /* the last comparison has failed, and that was logged */
+        bool is_waiting; /* passthroughd did not reply to the last call, and that was logged */
         /* Ids of the allocations with a problem, in this comparison and in the previous one. A problem that the
          * previous comparison had too is not logged again. */
         json_object *told, *told_before;
@@ -305,8 +305,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
                                  "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
                                  "passthroughd-slurm.service.");
-                /* /run/slurm shows that slurmd runs. It may fetch the configuration later: systemd restarts this
-                 * program after EXIT_FAILURE, but not after EX_CONFIG. */
+                /* If /run/slurm exists, slurmd runs, and may fetch the configuration later. So try again: systemd
+                 * restarts this program after EXIT_FAILURE, but not after EX_CONFIG. */
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();
