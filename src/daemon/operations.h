@@ -27,7 +27,8 @@ Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint3
 
 /* op-release.c */
 /* Refuses as manager_check_state(), and when a domain is known to run with `a`. While libvirt does not report guests,
- * does not check the domain of an allocation with devices: the caller finds such a guest with manager_check_use(). */
+ * does not check the domain of an allocation with devices: manager_check_use() with USE_RELEASE finds a guest by the
+ * devices that it has open. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
 /* Refuses unless `a` exists and has this generation. `a`: the allocation with this name; NULL: there is none. */
@@ -168,8 +169,8 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* op-allocation.c: shared memory */
 /* Checks the files of the shared memory regions in the request. VERDICT_SHARED_MEMORY_TAKEN: there is a file for a
- * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: there is no file for a region
- * that a ready allocation has. */
+ * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: the file of a region that a
+ * ready allocation has is missing or incomplete. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
 /* Returns true when the files of all shared memory regions of `a` are there and complete. The files do not survive a
  * boot. */
