@@ -31,9 +31,10 @@ int daemon_watch(sd_bus *bus, sd_bus_message_handler_t on_change, sd_bus_message
 /* Creates a call of a method of the manager object. The caller appends arguments and unreferences *ret. */
 int daemon_new_call(sd_bus *bus, const char *member, sd_bus_message **ret);
 
-/* Read the reply of the method Describe: the node as JSON (org.passthroughd1(5)), which the caller owns.
- * daemon_describe() waits for the reply. daemon_ask() has the loop call on_reply(), which passes the reply to
- * daemon_read(). Return 0 or a negative errno, logged. -ESRCH, not from daemon_ask(): passthroughd does not run. */
+/* Calls of the method Describe, whose reply is the node as JSON (org.passthroughd1(5)). daemon_describe() waits for the
+ * reply and reads it. daemon_ask() does not wait: the loop calls on_reply(), which passes the reply to daemon_read().
+ * The caller owns *ret. Return 0 or a negative errno, logged. -ESRCH, not from daemon_ask(): passthroughd does not run.
+ */
 int daemon_describe(sd_bus *bus, json_object **ret);
 int daemon_ask(sd_bus *bus, sd_bus_slot **ret_slot, sd_bus_message_handler_t on_reply, void *userdata);
 int daemon_read(sd_bus_message *reply, json_object **ret);

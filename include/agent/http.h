@@ -74,7 +74,7 @@ HttpCall *http_cancel(HttpCall *c);
 /* Escapes a text for use in a URL. The caller frees; NULL when out of memory. */
 char *http_escape(const char *text);
 
-/* Returns the number of requests that h has started so far. */
+/* Returns the number of requests that `h` has started so far. */
 unsigned http_requests(const Http *h);
 
 /* Random times between tries. With fixed times, all agents that lost the connection when a server restarted would

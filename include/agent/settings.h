@@ -8,7 +8,8 @@
 
 typedef struct AgentKey {
         const char *section, *name;
-        /* Parses the value, which may be "", and sets the member. A negative errno: the value is not valid. */
+        /* Parses the value, which may be "", and sets the member. Returns 0, or a negative errno if the value is not
+         * valid. */
         int (*parse)(const char *value, void *member);
         size_t offset;       /* offset of the member in the target structure */
         const char *initial; /* the value of a key that is missing or empty; NULL: "" */

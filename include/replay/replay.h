@@ -4,7 +4,7 @@
 /*
  * Recorded machines: records a machine as a .tree file, unpacks the file, and serves the D-Bus objects of the daemon
  * for the recorded machine on a private connection. Also checks whether a machine is ready for passthrough, and
- * suggests a configuration for it.
+ * suggests a configuration for it. Functions with ret_problem return 0 or a negative errno.
  */
 
 #include <stdio.h>
@@ -34,7 +34,8 @@ int tree_unpack(const char *file, char **ret_dir, char **ret_problem);
 void tree_remove(const char *dir);
 
 typedef enum SnapshotFlags {
-        SNAPSHOT_IDENTITIES = 1 << 0, /* record serial numbers and MAC addresses as they are, not as hashes */
+        SNAPSHOT_IDENTITIES = 1 << 0, /* record identifiers, such as serial numbers and MAC addresses, as they are, not
+                                         as hashes */
 } SnapshotFlags;
 
 /*

@@ -109,8 +109,8 @@ static bool append_device(json_object *devices, json_object *d) {
         return false;
 }
 
-/* Makes an array of the allocation's devices in the slot. slot NULL: of its devices in the slots that `other`, an
- * allocation or NULL, does not have. Returns 0 or a negative errno, reported. */
+/* Makes an array of the devices that the allocation has in the slot; slot NULL: in all slots that `other`, an
+ * allocation or NULL, does not have. The caller frees *ret. Returns 0 or a negative errno, reported. */
 static int select_devices(Client *c, json_object *allocation, const char *slot, json_object *other, json_object **ret) {
         _cleanup_json_ json_object *devices = json_object_new_array();
         bool ok = devices;
@@ -139,8 +139,8 @@ static int list_detached(Client *c, const JobCall *call, const char *name, json_
         return select_devices(c, call->before, c->args->operands[1], NULL, ret);
 }
 
-/* Returns the generation for a call, as watch_generation() does, but takes it from an allocation that was read before;
- * 0 if that is NULL. If the allocation has changed since, the daemon refuses the call. */
+/* Returns the generation for a call: that of --generation, else that of `allocation`, as it was read before; 0 if
+ * `allocation` is NULL. If the daemon's allocation has another generation now, the daemon refuses the call. */
 static uint64_t generation_of(const Args *args, json_object *allocation) {
         return args_has(args, OPTION_GENERATION) ? args->number[OPTION_GENERATION]
                                                  : member_size(allocation, "generation");

@@ -38,7 +38,7 @@ static size_t slot_prefix(const char *slot) {
         return n > 0 && !slot[n] && slot[n - 1] == '0' ? n - 1 : n;
 }
 
-/* Returns true when slot b has the next number after slot a, as gpu1 after gpu0. */
+/* Returns true when the slot `b` has the next number after the slot `a`, as gpu1 has after gpu0. */
 static bool slot_follows(const char *a, const char *b) {
         size_t n = slot_prefix(a);
         uint64_t i, j;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Finds the problems in the daemon's reply to Describe. */
+/* Asks the daemon for its state by Describe, and finds the problems in the reply. */
 
 #include "daemon.h"
 

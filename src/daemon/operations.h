@@ -11,9 +11,9 @@
  * made before (request_is_again()), only sets *ret_job: to the job that works on its allocation now, or to 0. */
 Verdict manager_allocate(Manager *m, const char *name, const Request *request, uint32_t owner, uint32_t *ret_job,
                          Refusal *ret);
-/* Makes a plan from facts that were just read. Skips devices in use while other devices are free; if there are none,
- * the refusal names the first user that was found. attach_to: the allocation for plan_attach(); NULL: uses
- * plan_make(). */
+/* Makes a plan from facts that were just read. Skips up to 8 devices that are in use. If the remaining free devices do
+ * not suffice, the refusal names the first user that was found. attach_to: the allocation that gets the devices
+ * (plan_attach()); NULL: a new allocation (plan_make()). ret_refusal must be empty. */
 Verdict manager_plan_idle(Manager *m, const Request *request, const Allocation *attach_to, Plan **ret,
                           Refusal *ret_refusal);
 
@@ -26,18 +26,21 @@ Verdict manager_check_drivers(const HostState *host, const Allocation *a, Refusa
 Verdict manager_start_prepare(Manager *m, const Allocation *a, bool again, uint32_t *ret_job, Refusal *ret);
 
 /* op-release.c */
-/* Refuses as manager_check_state(), and when a domain is known to run with `a`. */
+/* Refuses as manager_check_state(), and when a domain is known to run with `a`. While libvirt does not report guests,
+ * does not check the domain of an allocation with devices: manager_check_use() with USE_RELEASE finds a guest by the
+ * devices that it has open. */
 Verdict manager_check_tenancy(const Manager *m, const Allocation *a, const char *name, uint64_t generation,
                               Refusal *ret);
-/* Refuses unless `a` exists and has this generation. a: the allocation with this name; NULL: there is none. */
+/* Refuses unless `a` exists and has this generation. `a`: the allocation with this name; NULL: there is none. */
 Verdict manager_check_generation(const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when changes are not possible now, or when `a` does not exist, has another generation, is neither ready nor
- * failed, or has a job. a: the allocation with this name; NULL: there is none. */
+ * failed, or has a job. `a`: the allocation with this name; NULL: there is none. */
 Verdict manager_check_state(const Manager *m, const Allocation *a, const char *name, uint64_t generation, Refusal *ret);
 /* Refuses when all devices of `a` are stuck, or when a device that is not stuck, or its PF, is blocked. Otherwise a
  * release can put the stuck devices in quarantine, and return the others. */
 Verdict manager_check_releasable(const Manager *m, const Allocation *a, Refusal *ret);
-/* Removes the steps for devices in quarantine: the devices are stuck, or an earlier attempt failed with them. */
+/* Removes the steps for devices in quarantine, for example because the devices are stuck, or an earlier release has
+ * failed with them. */
 void manager_leave_out_quarantined(const Ledger *l, StepList *steps);
 /* Releases an allocation. *ret_job: the job that does it, which may run already; 0 when the allocation was a lease, or
  * was released before. */
@@ -49,7 +52,8 @@ Verdict manager_release_now(Manager *m, Allocation *a, uint32_t *ret_job, Refusa
 Verdict manager_start_release(Manager *m, Allocation *a, uint32_t *ret_job, Refusal *ret);
 
 /* op-quarantine.c */
-/* Puts the device in quarantine. For JobKind.device_failed of releases and detaches. */
+/* Puts the device of the failed step in quarantine, and sets job->unsaved if that fails or is not on disk. For
+ * JobKind.device_failed of releases and detaches. */
 void manager_device_failed(Manager *m, Job *job, const Step *step, const char *message);
 /* Puts in quarantine each device of `a` that a guest may have used and whose pool has OneTimeUse=yes. Returns 0, or a
  * negative errno when an entry could not be made, or not be written to disk. */
@@ -79,34 +83,39 @@ Verdict manager_accept(Manager *m, const char *name, uint64_t generation, uint32
 /* op-lease.c */
 /* Sets hold, lease_boot and lease_end of `a`, so that its lease ends this many seconds from now. */
 void manager_lease(Allocation *a, uint32_t seconds);
-/* Removes the leases that are over, and sets a timer for the end of the next one. Call it at the start, and when a
- * lease was made, renewed, prepared or released. */
+/* Removes the leases that are over, and sets a timer for the end of the next one. Call it at startup, and when
+ * a lease was made, renewed, prepared or released. */
 void manager_follow_leases(Manager *m);
 
-/* Ends the lease of an allocation, and starts the job that prepares the allocation. *ret_job: the job, which may run
- * already; 0 when the allocation is ready. */
+/* Ends the lease of an allocation, and starts the job that prepares the allocation; removes the allocation if the lease
+ * has ended and the job cannot be started. *ret_job: the job, which may run already; 0 when the allocation is ready. */
 Verdict manager_prepare(Manager *m, const char *name, uint64_t generation, uint32_t *ret_job, Refusal *ret);
 /* Renews a lease: it ends this many seconds from now. */
 Verdict manager_renew(Manager *m, const char *name, uint64_t generation, uint32_t seconds, Refusal *ret);
 
 /* op-attach.c */
-/* Plans further devices for the allocation, and starts the job that binds them and plugs them into its guest. */
+/* Plans further devices for the allocation, and starts the job that binds them and, if a guest runs with the
+ * allocation, plugs them into the guest. */
 Verdict manager_attach(Manager *m, const char *name, uint64_t generation, const Request *request, uint32_t *ret_job,
                        Refusal *ret);
 
-/* Starts the job that takes the device in this slot of the allocation from the guest, and releases it. */
+/* Starts the job that takes the device in this slot of the allocation from its guest, if one runs, and releases the
+ * device. */
 Verdict manager_detach(Manager *m, const char *name, uint64_t generation, const char *slot, uint32_t *ret_job,
                        Refusal *ret);
 /* Starts jobs that detach the devices which were being attached or detached when the daemon ended. */
 void manager_continue_changes(Manager *m);
 
 /* op-sriov.c */
-/* Starts a job that sets the attributes of existing VFs of the PF, which may lack them after a crash. Leaves out VFs
- * that have a driver, are allocated or are in quarantine. Returns true when a job was started. */
+/* Starts a job that sets the attributes of existing VFs of the PF, which may lack them after a crash. Leaves out VFs of
+ * mlx4 cards, and VFs that have a driver, are allocated, or are refused by ledger_check_kept(). Returns true when a job
+ * was started. */
 bool manager_identify_vfs(Manager *m, const PciDevice *pf, uint32_t *ret_job);
-/* Reads the VFs of these PFs, and the drivers of the VFs. No job may work on the PFs. Returns 0 or a negative errno. */
+/* Reads the VFs of these PFs, and the drivers of the VFs. Call it only while no job works on the PFs. Returns 0 or a
+ * negative errno. */
 int manager_read_vfs(Manager *m, const PciAddress *pfs, size_t n_pfs);
-/* Starts the job that creates VFs on a PF without VFs, as VirtualFunctions= asks. */
+/* Starts the job that creates `count` VFs on the PF, as VirtualFunctions= asks. Refuses if the PF has VFs; those of an
+ * mlx4 card are replaced instead. */
 Verdict manager_create_vfs(Manager *m, const PciDevice *pf, unsigned count, uint32_t *ret_job, Refusal *ret);
 /* Starts the job that changes the number of VFs of the PF; if the number is right already, the job only sets attributes
  * of the VFs. Refuses to change it while a VF is in use. */
@@ -137,8 +146,9 @@ Verdict manager_next_generation(Manager *m, Allocation *a, Refusal *ret);
 int manager_set_state(Manager *m, Allocation *a, AllocationState state, const char *reason);
 /* Returns the allocation of the job. While the job runs, the allocation stays in the ledger. */
 Allocation *manager_find_subject(const Manager *m, const Job *job);
-/* Sets the state that `a` has while its job runs, from which a start after a crash continues. On a refusal, `a` keeps
- * its state in memory and on disk; or becomes failed, because the disk may have the new state. */
+/* Sets, in memory and on disk, the state that `a` has while its job runs. After a crash, the next start continues from
+ * this state. On a refusal, `a` keeps its state in memory and on disk; or becomes failed, because the disk may have the
+ * new state. */
 Verdict manager_begin_state(Manager *m, Allocation *a, AllocationState state, Refusal *ret);
 /* Replaces `a` by *b, which has the same name, in the ledger and on disk. On success *b becomes `a`, which the caller
  * frees. On a refusal both are unchanged, with one exception: if the file may be that of *b, `a` cannot be written
@@ -159,11 +169,11 @@ Verdict manager_check_runnable(Manager *m, const char *name, Refusal *ret);
 
 /* op-allocation.c: shared memory */
 /* Checks the files of the shared memory regions in the request. VERDICT_SHARED_MEMORY_TAKEN: there is a file for a
- * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: there is no file for a region
- * that a ready allocation has. */
+ * region that no allocation has, or a server listens for it already. VERDICT_WRONG_STATE: the file of a region that a
+ * ready allocation has is missing or incomplete. */
 Verdict manager_check_regions(const Manager *m, const Request *request, Refusal *ret);
-/* Returns true when the files of all shared memory regions of `a` are there and complete. They do not survive a boot.
- */
+/* Returns true when the files of all shared memory regions of `a` are there and complete. The files do not survive a
+ * boot. */
 bool manager_has_regions(const Manager *m, const Allocation *a);
 /* Records in the ledger for each region of `a` whether its file was removed or replaced. Call it while `a` is ready. */
 void manager_look_at_regions(Manager *m, const Allocation *a);

@@ -19,9 +19,9 @@
 #define START_JOBS_MIN 8U
 #define START_JOBS_MAX 32U
 
-/* Returns true when the partition of `a` is not active, no process had the GPUs of the partition open at the last
- * report of Fabric Manager, and no guest is known to run with `a`. The job checks the partition and its GPUs
- * again. */
+/* Returns true when the partition of `a` is not active and a try to activate it is due: at the last report of Fabric
+ * Manager, no process had the GPUs of the partition open and the delay after the last failed try had passed; and no
+ * guest is known to run with `a`. The job checks the partition and its GPUs again. */
 static bool may_activate(const Allocation *a) {
         return a->status.partition_lost && a->status.partition_idle && !a->status.domain;
 }
@@ -52,9 +52,9 @@ static bool has_to_wait(Manager *m, Allocation *a) {
         return true;
 }
 
-/* Returns true when the cause of the refusal may pass: a device may come back, a group may lose a member, a module may
- * be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready if its preparation was
- * interrupted. */
+/* Returns true when the cause of the refusal may pass: a device may come back or get an IOMMU group, a group may lose a
+ * member, a module may be loaded, a GPU may get room for a vGPU. The allocation then stays ready, or becomes ready if
+ * its preparation was interrupted. */
 static bool can_pass(Verdict v) {
         return v == VERDICT_MISSING || v == VERDICT_GROUP_NOT_VIABLE || v == VERDICT_NO_IOMMU ||
                v == VERDICT_NO_VFIO_DRIVER || v == VERDICT_NO_VGPU;
@@ -120,8 +120,8 @@ static bool resume(Manager *m, Allocation *a, uint32_t *ret_job) {
         }
         log_full(LOG_ERR, 0, (&(LogFields) { .id = MESSAGE_DEVIATION, .allocation = a->name }),
                  "'%s' cannot be resumed: %s", a->name, refusal.message);
-        /* Another program or the host uses a device of a ready allocation. The allocation stays ready and the device
-         * contested, as before the start. */
+        /* Another program or the host uses a device of a ready allocation. The allocation stays ready, and the refusal
+         * becomes its reason. */
         taken = state == ALLOCATION_READY && (v == VERDICT_BUSY || v == VERDICT_HOST_CRITICAL);
         stands = state != ALLOCATION_RELEASING && can_pass(v);
         note_deviation(m, a, &refusal, stands);
@@ -187,8 +187,8 @@ static Verdict bind_device(Manager *m, const PciDevice *dev, uint32_t *ret_job, 
                                  MIN(a->n_devices, ELEMENTSOF(devices)), ret_job, ret);
 }
 
-/* Checks again whether a process uses the device. The step STEP_CHECK_IDLE does not check the other members of the
- * IOMMU group, but only the devices whose services are stopped. */
+/* Checks again whether a process uses the device or another member of its IOMMU group. The steps STEP_CHECK_IDLE do not
+ * suffice: they only check devices that are unbound and whose pool has StopServices=. */
 static Verdict binding_check(Manager *m, const Job *job, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *a = NULL;
         const PciDevice *dev;
@@ -253,9 +253,10 @@ static void find_interrupted(Manager *m) {
                         enqueue(m, PCI_ADDRESS_STR(m->host.ledger->quarantined[i]->devices[0].address));
 }
 
-/* Returns true when a guest of Nova may have used the device while the daemon did not run, if the device is bound to a
- * VFIO driver. This driver is the only trace of such a guest; find_unbound() checks it. Only devices with OneTimeUse=
- * are counted, because only these go to no other guest before they are cleaned. Nova has no VFs for one-time use. */
+/* Returns true during startup for a free device of a Nova pool with OneTimeUse=yes, except VFs, because
+ * Nova has no one-time use of VFs. If such a device is bound to a VFIO driver, a guest may have used it while the
+ * daemon did not run, and the driver is the only trace of that guest. find_unbound() checks the driver. Without
+ * OneTimeUse=, the device may go to another guest before it is cleaned, so there is nothing to find out. */
 static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
         HostView view = host_state_view(&m->host);
         const Pool *pool = policy_pool(m->host.policy, dev);
@@ -264,9 +265,10 @@ static bool may_have_been_used(const Manager *m, const PciDevice *dev) {
                dev->type != PCI_TYPE_VF && device_state(&view, dev, NULL) == DEVICE_STATE_AVAILABLE;
 }
 
-/* Queues the PFs that need VFs, and the devices to bind that are no VFs. A PF that hangs then delays only its own VFs.
- * The queue begins with its last element; the PFs are last because they take longer. Leaves devices of
- * may_have_been_used() to find_unbound(), which would count them as used if they were bound here. */
+/* Queues the PFs that need VFs, and the devices to bind that are no VFs. All these are in one phase, so that a PF that
+ * hangs delays only its own VFs. Work begins with the last element of the queue; the PFs are last because they take
+ * longer. Leaves the devices of may_have_been_used() to find_unbound(), which would count them as used if they were
+ * bound here. */
 static void find_pfs(Manager *m) {
         const Inventory *inv = m->host.inventory;
 
@@ -405,7 +407,8 @@ void settle_announce(Manager *m) {
         manager_follow_leases(m);
         manager_make_attributes_due(m);
         manager_check_health(m, HEALTH_DUE_RESCAN);
-        /* Services are started after the allocations were resumed, whose jobs may stop the same services again. */
+        /* Start services only after the allocations were resumed, because the jobs that resume them may stop the same
+         * services again. */
         manager_start_services(m);
         note_turn(m);
 }
@@ -424,8 +427,8 @@ static bool begin_round(Manager *m) {
         return true;
 }
 
-/* Starts jobs for subjects in the queue of the phase; most jobs work on one device. Returns true when the queue is
- * empty and all jobs of the phase have ended. */
+/* Starts jobs for subjects in the queue of the phase. ParallelDevices= limits the number of jobs, because most jobs
+ * work on one device. Returns true when the queue is empty and all jobs of the phase have ended. */
 static bool start_queued(Manager *m) {
         const size_t n = MIN(MAX(m->host.config->parallel_devices, START_JOBS_MIN), START_JOBS_MAX);
 

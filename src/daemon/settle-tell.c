@@ -130,8 +130,8 @@ static int tell_device(Manager *m, PciAddress address) {
         return 0;
 }
 
-/* Signals the changes of the devices that were noted, at a cost that grows with their number. Returns 0 or a negative
- * errno. */
+/* Signals the changes of the noted devices and their relatives (changes_append_relatives()), at a cost that grows with
+ * the number of these devices. Returns 0 or a negative errno. */
 static int tell_noted_devices(Manager *m) {
         _cleanup_free_ PciAddress *concerned = NULL;
         size_t n = 0;

@@ -13,8 +13,8 @@
 
 #define CLEANING_DELAY_MAX_SEC 60U
 
-/* Compares a ready allocation with the facts of the node. Reports once when a promise to it is broken, and once when it
- * is kept again. */
+/* Compares a ready allocation with the facts of the node. Notes once when a promise to the allocation is broken, once
+ * when it is broken for another reason, and once when it is kept again. */
 void settle_promise(Manager *m, Allocation *a) {
         _cleanup_refusal_ Refusal why = { 0 };
         _cleanup_free_ char *reason = NULL;
@@ -24,8 +24,8 @@ void settle_promise(Manager *m, Allocation *a) {
                 return;
         manager_look_at_regions(m, a);
         if (promise_check_kept(&view, a, &why) != VERDICT_NONE) {
-                /* Without the driver, the work cannot be resumed now. When the driver is loaded again, the devices are
-                 * bound, or the vGPUs created. */
+                /* A missing driver or a lost vGPU cannot be mended here. settle_retry_resumes() has the allocation
+                 * prepared again when that is possible. */
                 a->status.resume_refused = a->status.resume_refused || why.verdict == VERDICT_NO_VFIO_DRIVER ||
                                            why.verdict == VERDICT_NO_VGPU;
                 /* The vGPU is lost, but its VF is there, so no event of a device would start the work. Note the device

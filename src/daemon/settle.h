@@ -16,9 +16,10 @@ typedef struct Manager Manager;
  * Later a round begins when devices were noted as new (note_arrived()), for example by a hot-plug. */
 typedef enum StartPhase {
         START_CONNECTED, /* the round has not begun its work; has no queue */
-        START_VFS,       /* VirtualFunctions=, and Bind=start for devices that are no VFs */
-        START_RESUME,    /* allocations whose work a crash, a boot or a hot-plug interrupted */
-        START_BIND,      /* Bind=start for the remaining devices */
+        START_VFS,       /* VirtualFunctions=, and binding devices that are no VFs (manager_wants_binding()) */
+        START_RESUME,    /* allocations whose work a crash, a boot or a hot-plug interrupted; at startup also devices
+                            whose quarantine was being cleared */
+        START_BIND,      /* binding the remaining devices */
         START_DONE,
 } StartPhase;
 
@@ -30,7 +31,7 @@ typedef struct Settle {
         size_t n_tried;
         PciAddress *round; /* the new devices of this round; unused at startup, when all devices are new */
         size_t n_round;
-        sd_event_source *cleaning_timer; /* next try to clean devices that were in use; NULL: there are none */
+        sd_event_source *cleaning_timer; /* for the next try to clean devices that were in use; NULL: no try is due */
         unsigned cleaning_delay;         /* seconds until that try */
 } Settle;
 void settle_done(Settle *s);
@@ -43,17 +44,17 @@ typedef struct Told {
 void told_done(Told *t);
 
 /*
- * Does the work of one turn, in this order: work that had to wait; work that no caller has asked for (starts services
- * that a job left stopped, releases allocations whose domain has ended, cleans devices that guests of Nova have left,
- * continues interrupted attaches and detaches, runs the phases for new devices); checks promises; tells the journal and
- * clients what has changed; after the last phase of startup, announces the daemon. Ends the event loop when the daemon
- * is stopping and no job runs, except stuck ones.
+ * Does the work of one turn, in this order: updates the watches and does work that had to wait; starts work that no
+ * caller has asked for (starts services that a job left stopped, releases allocations whose domain has ended, cleans
+ * devices that guests of Nova have left, continues interrupted attaches and detaches, runs the phases for new devices);
+ * checks promises; tells the journal and clients what has changed; after the last phase of startup, announces the
+ * daemon. Ends the event loop when the daemon is stopping and all jobs have ended or are stuck.
  */
 void manager_settle(Manager *m);
 
 /* The functions below are only for the files settle*.c. */
 
-/* settle.c: compares `a` with the known facts if it is ready. Sets its reason to why no guest can run with it, or to
+/* settle.c: if `a` is ready, compares it with the known facts, and sets its reason: why no guest can run with it, or
  * NULL. */
 void settle_promise(Manager *m, Allocation *a);
 /* settle-start.c: has the next round resume allocations whose resumption was refused for a cause that has passed. */

@@ -2,8 +2,8 @@
 #pragma once
 
 /* The Manager: the host state (all known facts), and the state of notes, jobs, watches and settle. Operations
- * (operations.h) only have event sources, for leases and for shared memory. The daemon has one thread, so it needs no
- * locks. */
+ * (operations.h) have no state here but two event sources: lease_timer, and Watches.shm for shared memory. The daemon
+ * has one thread, so it needs no locks. */
 
 #include <systemd/sd-event.h>
 
@@ -47,11 +47,12 @@ typedef struct Manager {
  * driver_override may block for ever. Before the first scan, also lists the devices of interrupted allocations. May
  * list a device twice. The caller frees *ret. Returns 0 or -ENOMEM. */
 int manager_busy_devices(const Manager *m, PciAddress **ret, size_t *ret_n);
-/* Returns true when the device is one of manager_busy_devices(), or when out of memory. */
+/* Returns true when the device is one of manager_busy_devices(), or when out of memory. Call it after the first scan.
+ */
 bool manager_is_busy(const Manager *m, PciAddress address);
 /* Returns true when an orphan works on the device, or did so until it exited in this turn. */
 bool orphans_have(const Orphans *o, PciAddress address);
-/* Appends the devices of all orphans. Returns 0 or -ENOMEM. */
+/* Appends the devices of all orphans that have not exited. Returns 0 or -ENOMEM. */
 int orphans_devices(const Orphans *o, PciAddress **devices, size_t *n);
 /* Appends the devices on which a process of the job may work: the devices of all its steps, or if the result is known,
  * those on which it is stuck. Appends none while the job has no child. May sort the array and remove its duplicates.

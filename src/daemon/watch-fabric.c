@@ -32,7 +32,8 @@ typedef struct FabricAnswer {
         uint64_t generations[FABRIC_PARTITIONS_MAX]; /* generations of their allocations, because another allocation may
                                                         have the partition by now */
         uint64_t ready;   /* bit i: the allocation was ready, so no job was activating partition i */
-        uint64_t idle;    /* bit i: the partition is not active, and no process has its GPUs open */
+        uint64_t idle;    /* bit i: the partition is not active, no guest is known to run with its allocation, and no
+                             process has its GPUs open */
         uint64_t unknown; /* bit i: the partition is not active, and whether a process has its GPUs open is unknown */
         uint64_t held;    /* bit i: an allocation had partition i of the table */
         FabricReport report; /* Fabric Manager's answer: all its partitions, not only those of the question */
@@ -53,8 +54,9 @@ static bool is_held(const Ledger *l, unsigned partition) {
         return false;
 }
 
-/* Finds out for each partition in `lost` whether a process has its GPUs open. Runs in the child, so that the event loop
- * need not search /proc. Searches separately for each allocation, because the search for one may fail. */
+/* Finds out for each partition in `lost` whether a process has its GPUs open. Skips partitions whose allocation has a
+ * known guest. Runs in the child, so that the event loop need not search /proc. Searches separately for each
+ * allocation, because the search for one may fail. */
 static void find_users(const Manager *m, const Sysfs *fs, Allocation *const *asked, uint64_t lost, FabricAnswer *told) {
         const uint64_t end = clock_usec(CLOCK_MONOTONIC) + HOLDER_LOOK_USEC;
         size_t open;

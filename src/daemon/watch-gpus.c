@@ -48,8 +48,8 @@ static bool asks_library(const Manager *m, PciAddress gpu) {
 }
 
 /* Returns true when the library has to be asked about the GPU now. It is not asked when only a driver was bound and
- * everything is known: the process that asks opens the device node of the GPU, for which an allocation would be
- * refused. */
+ * everything is known: the process that asks opens the device node of the GPU, so the GPU would count as in use, and an
+ * allocation of it would be refused. */
 static bool must_ask(const Manager *m, PciAddress gpu) {
         const GpuMinor *g = manager_find_gpu(m, gpu);
         const PciDevice *dev = inventory_find(m->host.inventory, gpu);
@@ -174,7 +174,7 @@ static int gather(Manager *m, PciAddress **gpus, size_t *n) {
                 const PciDevice *dev = &m->host.inventory->devices[i];
                 GpuMinor *g;
 
-                /* The driver has no device nodes for VFs. */
+                /* NVIDIA's driver has no device nodes for VFs, nor for slots of mediated devices. */
                 if (!streq_ptr(dev->driver, NVIDIA_DRIVER) || dev->vgpu_types || manager_is_busy(m, dev->address))
                         continue;
                 g = add(&m->watches, manager_find_gpu(m, dev->address), dev);

@@ -62,7 +62,8 @@ static void set_foreign(Manager *m, PciAddress address, const char *domain) {
         note_device(m, address);
 }
 
-/* Records that a guest of Nova has the device (domain NULL: no longer). In the pools of Nova that is expected. */
+/* Records that a guest of Nova has the device; domain NULL: that none has it any more. In the pools of Nova it is
+ * expected that a guest has a device without an allocation. */
 static void set_assigned(Manager *m, PciAddress address, const char *domain) {
         const char *known = device_status_get(&m->host.status, address, DEVICE_ASSIGNED);
         _cleanup_free_ char *message = NULL;
@@ -138,8 +139,8 @@ void manager_find_guests(Manager *m) {
         note_turn(m);
 }
 
-/* Logs once that libvirt no longer reports guests. A libvirt that does not run, or has not answered yet, was not lost.
- */
+/* Logs once that libvirt no longer reports guests, and once that it reports them again. Does not log that libvirt does
+ * not run or has not answered yet (GUEST_CLIENT_WAITS). */
 static void note_status(LibvirtStatus *status, const char *unknown) {
         if (streq_ptr(status->reason, unknown))
                 return;

@@ -12,16 +12,16 @@
 #include "util/log.h"
 #include "util/strings.h"
 
-/* The most devices in use that a check finds among the allocated devices without a known guest; each costs a scan of
- * /proc/PID/fd of all processes. If more are in use, all these allocated devices count as in use. */
+/* The most devices in use that a check looks for among the allocated devices without a known guest; each one that is
+ * found costs a scan of /proc/PID/fd of all processes. If it finds that many, all these allocated devices count as in
+ * use. */
 #define USED_MAX 64U
 
 static bool may_be_checked(const Manager *m, const PciDevice *dev) {
         const Allocation *a = ledger_holder(m->host.ledger, dev->address);
         bool unhealthy = device_status_get(&m->host.status, dev->address, DEVICE_UNHEALTHY);
 
-        /* Skip a device on which a job works, which a guest has, or which is in quarantine, where an admin has to check
-         * it. */
+        /* Skip a device that a job blocks, that a guest has without an allocation, or that is in quarantine. */
         if (ledger_check_kept(m->host.ledger, &m->host.status, dev->address, NULL) != VERDICT_NONE)
                 return false;
         if (a && a->state != ALLOCATION_READY && a->state != ALLOCATION_FAILED)
@@ -90,7 +90,7 @@ static void on_answer(PciAddress device, const void *answer, void *userdata) {
         HealthReading reading;
 
         memcpy(&reading, answer, sizeof(reading));
-        /* The card was replaced, or came into use, while the child read it. Drop the answer. */
+        /* Drop the answer if the card was replaced, or may not be checked any more, since the child was started. */
         if (!h || !may_be_checked(m, dev) || health_evaluate(h, &reading, h->asked, &why) < 0)
                 return;
         manager_set_unhealthy(m, device, DEVICE_UNHEALTHY, why);

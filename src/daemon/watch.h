@@ -38,13 +38,13 @@ typedef struct AttributeWatch {
         bool busy;              /* some VFs were skipped, because a job worked on them */
 } AttributeWatch;
 
-/* What is known of a GPU on NVIDIA's driver; first of all the N of its /dev/nvidiaN. */
+/* What is known of a GPU on NVIDIA's driver, mainly N, the minor number of its device node /dev/nvidiaN. */
 typedef struct GpuMinor {
         PciAddress address;
         uint64_t instance; /* PciDevice.instance, which changes when a card is replugged */
         uint32_t minor;    /* N; NVIDIA_MINOR_UNKNOWN until it was read */
         int memory_node;   /* the NUMA node of the GPU's memory; -1: none */
-        bool asked;        /* the next probe need not ask the GPU */
+        bool asked;        /* a probe asks the GPU or has asked it, so the next probe need not */
         bool answered;     /* the GPU has answered the last probe */
         bool suspect;      /* the driver may have lost the GPU */
 } GpuMinor;
@@ -82,8 +82,8 @@ void manager_open_uevents(Manager *m);
 UeventQueue *uevent_queue_free(UeventQueue *q);
 /* Has the event loop handle uevents, first those collected so far. Returns 0 or a negative errno. */
 int manager_follow_uevents(Manager *m);
-/* Has the event loop handle the uevents that were kept while a job or an orphan worked on their devices. Call it when
- * one of its processes has exited. */
+/* Has the event loop handle the uevents that were kept while a job or an orphan worked on their devices. Call it when a
+ * process of a job, or an orphan, has exited. */
 void manager_handle_kept_uevents(Manager *m);
 
 /* watch-guests.c */
@@ -111,7 +111,8 @@ void manager_check_vfs_of(Manager *m, const PciAddress *pf);
 void manager_make_attributes_due(Manager *m);
 /* Has the attributes read again if VFs were skipped because a job worked on them. Call it when a job has ended. */
 void manager_attributes_job_gone(Manager *m);
-/* Has the attributes read again whenever rtnetlink reports a change of a PF with allocated VFs. */
+/* From now on, whenever rtnetlink reports a change of a PF with allocated VFs, reads the attributes of allocated VFs
+ * again and checks the health of the VFs of this PF. */
 void manager_follow_links(Manager *m);
 
 /* watch-gpus.c */
@@ -129,6 +130,6 @@ void fabric_watch_done(FabricWatch *w);
 /* watch-endpoints.c */
 /* Follows the endpoints of the configuration. An endpoint that the former configuration had too keeps its state. */
 void manager_follow_endpoints(Manager *m);
-/* Checks all endpoints now. */
+/* Checks all endpoints now, or if a question is unanswered, right after its answer. */
 void manager_check_endpoints(Manager *m);
 void endpoint_watch_done(EndpointWatch *w);

@@ -50,8 +50,8 @@ static void read_settings(const Sysfs *fs, CheckFacts *facts) {
         }
 }
 
-/* Returns whether NetworkManager configures the network interface. NetworkManager keeps its state in a file that is
- * named by the ifindex. */
+/* Returns true when NetworkManager configures the network interface. NetworkManager keeps the state of each interface
+ * in a file that is named by the ifindex. */
 static bool is_managed(const Sysfs *fs, const char *device, const char *interface) {
         char path[PATH_MAX], index[32], state[SYSFS_ATTRIBUTE_MAX];
         uint64_t n;
@@ -153,7 +153,7 @@ static unsigned count_xen_cpus(const Sysfs *fs) {
         return count;
 }
 
-/* Sets unsafe_interrupts, idle_d3_disabled, xen_cpus and, if facts->running, the members after it except daemon.
+/* Sets unsafe_interrupts, idle_d3_disabled and xen_cpus; if facts->running, also settings, managed_vfs and memory_lock.
  * facts->policy must be set. A fact whose file is unreadable stays unknown. 0 or a negative errno. */
 static int read_check_facts(const char *root, CheckFacts *facts) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;

@@ -127,8 +127,8 @@ static bool is_uuid(const char *s) {
         return !isalnum((unsigned char) s[UUID_LENGTH]);
 }
 
-/* Returns the length of a MAC address, GUID or machine ID without separators that begins at s; else 0. decimal: accepts
- * a number without letters too. */
+/* Returns 12, 16 or 32 if a number of so many hex digits begins at s: it may be a MAC address, a GUID or a machine ID
+ * without separators. Else returns 0. decimal: also accepts a number without letters. */
 static size_t bare_digits(const char *s, bool decimal) {
         size_t n = strspn(s, "0123456789abcdefABCDEF");
 
@@ -323,8 +323,8 @@ static bool is_cmdline_name(const char *s) {
         return n > 0 && n <= WORD_MAX && !s[n];
 }
 
-/* Returns true for a word without a value that may be written as it is: "quiet" and "3", but not "192.0.2.1". Of the
- * words after "--" only options may. */
+/* Returns true for a word without a value that may be written as it is: "quiet" and "3", but not "192.0.2.1". for_init:
+ * the word follows "--", and may be written only if it begins with a dash. */
 static bool is_cmdline_flag(const char *word, bool for_init) {
         return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }

@@ -11,7 +11,7 @@
 #include "util/cleanup.h"
 
 typedef struct Identities {
-        bool keep; /* replace nothing (SNAPSHOT_IDENTITIES) */
+        bool keep; /* replace no identifiers (SNAPSHOT_IDENTITIES) */
         uint64_t key[2];
         char *host; /* the host name up to the first dot; NULL if it is unknown, "localhost" or too short to replace */
         char *domain; /* the rest of the host name, from the dot */

@@ -20,7 +20,7 @@
 struct ReplayNode {
         HostState node;
         uint64_t generation; /* generation of the newest allocation */
-        bool measured;       /* the D-Bus server was told the capacity */
+        bool measured;       /* the D-Bus server was told the capacity, and no allocation was made since */
         uint32_t job;        /* id of the last job; a job is finished as soon as it is created */
 };
 

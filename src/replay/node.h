@@ -22,9 +22,9 @@ ReplayNode *replay_node_free(ReplayNode *n);
 DEFINE_CLEANUP(ReplayNode *, replay_node_free)
 
 /*
- * Reads the configuration and the inventory of the machine below root into n, which must be zeroed except for its
- * ledger, adds the VFs that the configuration would create (policy_expect_vfs()), and makes the policy. A conflict of
- * the policy is no failure.
+ * Reads the configuration and the inventory of the machine below root into `n`, adds the VFs that the configuration
+ * would create (policy_expect_vfs()), and makes the policy. `n` must be zeroed except for its ledger. A conflict of the
+ * policy is no failure.
  * config: a configuration file; NULL: search as config_files_load() does. of_daemon: reads the configuration of this
  * machine's daemon: the search is on this machine, and config may be missing. Otherwise the search is below root, and a
  * file that the user named must exist and be readable. node: the path, for messages. On failure as replay_node_load();

@@ -126,8 +126,8 @@ static int record_volume(Recorder *r, const Entry *entry) {
 }
 
 /*
- * Records the uuid file for is_wwid(). If identities are replaced, the recorded file is empty, because the names are
- * replaced already.
+ * Records the uuid file for is_wwid(). If identities are replaced, the recorded file is empty, because the recorded
+ * name contains no WWID any more.
  */
 static int record_uuid(Recorder *r, const Entry *entry) {
         return r->identities.keep ? record_entry(r, entry) : record_presence(r, entry);
@@ -188,8 +188,8 @@ static int look_for_member(char *line, void *userdata) {
         return 0;
 }
 
-/* Records udev's data about a block device if ZFS is loaded: the data names the pool that the device is a member of.
- * The data about any other device is recorded as an empty file, because its label is no name of a pool. */
+/* If ZFS is loaded, records udev's data about a member of a ZFS pool; its label is the name of the pool. For any other
+ * block device records an empty file, because its label is no name of a pool. Without ZFS records nothing. */
 static int record_member(Recorder *r, const Entry *entry) {
         bool is_member = false;
         int fd;

@@ -22,8 +22,8 @@ struct Replay {
 
 #define BUS_FD 3 /* the child has no other descriptors but stdio */
 
-/* Keeps only stderr, for messages, of the parent's descriptors. If the child kept a pipe open, its reader would see no
- * end of file while the child runs. */
+/* Of the parent's descriptors, keeps only stderr, for messages. If the child kept a pipe open, the reader of the pipe
+ * would see no end of file while the child runs. */
 static int arrange_descriptors(int bus) {
         int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -50,8 +50,8 @@ static int serve(ReplayNode *node) {
         return r < 0 ? r : sd_event_loop(event);
 }
 
-/* Runs in the child. Reads path first and closes the inherited descriptors later, because path may name one of them
- * ("/dev/fd/5"). */
+/* Runs in the child. Reads the node at `path` first, and closes the inherited descriptors later, because `path` may
+ * name one of them ("/dev/fd/5"). */
 _Noreturn static void run_child(const char *path, const char *config, int bus, pid_t parent) {
         _cleanup_(cleanup_replay_node_free) ReplayNode *node = NULL;
         _cleanup_free_ char *problem = NULL;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * Opens a recorded machine: unpacks a .tree file into a directory, and removes the unpacked files later. The file may
- * be hostile. Every path is resolved with the new directory as the root, and a link is rewritten so that it cannot lead
- * out of the new directory.
+ * be hostile. Every path is resolved with the new directory as the root, and a link that the daemon may follow is
+ * rewritten so that it cannot lead out of the new directory (take_link()).
  */
 
 #include "root.h"
@@ -372,7 +372,8 @@ static int try_dir(const Sysfs *fs, const char *path) {
 }
 
 /* Refuses a directory without sys/, and one with neither sys/devices nor sys/bus. Otherwise any directory would pass
- * for a machine without devices. proc/ is not required, because many recordings contain only sys/. */
+ * for a machine without devices. Also refuses one whose sys/bus/pci/devices exists but cannot be opened. proc/ is not
+ * required, because many recordings contain only sys/. */
 static int check_node(const char *dir, const char *node, char **ret_problem) {
         _cleanup_(cleanup_sysfs_free) Sysfs *fs = NULL;
         int r = sysfs_new_recorded(dir, &fs);

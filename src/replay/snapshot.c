@@ -259,7 +259,7 @@ static char *write_value(const Identities *i, char *value, FILE *f) {
         return value;
 }
 
-/* Writes the replacement of a Variables= line: each name is kept, its value replaced. */
+/* Writes the replacement of a Variables= value, "NAME=VALUE ...": keeps each NAME, and replaces its VALUE. */
 static void write_variables(const Identities *i, char *value, FILE *f) {
         if (!variables_are_valid(value)) {
                 write_invalid(i, value, f);

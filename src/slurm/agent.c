@@ -40,8 +40,8 @@ typedef struct Agent {
         sd_bus *bus;
         sd_event *event;
         sd_event_source *timer;
-        bool failed;     /* slurmctld could not be read or told; logged once */
-        bool is_waiting; /* passthroughd did not reply; logged once */
+        bool failed;     /* the last comparison has failed, and that was logged */
+        bool is_waiting; /* passthroughd did not reply to the last call, and that was logged */
         /* Ids of the allocations with a problem, in this comparison and in the previous one. A problem that the
          * previous comparison had too is not logged again. */
         json_object *told, *told_before;
@@ -127,7 +127,8 @@ static bool is_settled(json_object *allocation) {
 }
 
 /*
- * Terminates the job of a failed allocation. While the job has no files, its prolog still runs and reports the failure.
+ * Terminates the job if its allocation has failed, but not while the job has no files: then its prolog still runs, and
+ * reports the failure. 0 or a negative errno.
  */
 static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         const char *name = text_of(allocation, "name");
@@ -147,8 +148,9 @@ static int terminate_failed(Agent *a, uint32_t id, json_object *allocation) {
         return r;
 }
 
-/* Releases an allocation whose job is not on this node, or terminates its job if the allocation has failed. 0 or
- * -errno. */
+/* Checks an allocation; ignores one that is not of a job, or not settled. If the job is not on this node, releases the
+ * allocation; if that fails, its devices do not count as healthy. If the job is on this node and the allocation has
+ * failed, terminates the job. 0 or a negative errno. */
 static int check_allocation(Agent *a, json_object *description, json_object *allocation, GresList *list) {
         const char *name = text_of(allocation, "name");
         size_t prefix = strlen(GRES_ALLOCATION_PREFIX);
@@ -303,8 +305,8 @@ int main(int argc, char *argv[]) {
                 (void) log_error("Slurm is not configured: there is no /etc/slurm/slurm.conf and no "
                                  "/run/slurm/conf/slurm.conf. Set SLURM_CONF= or SLURM_CONF_SERVER= in a drop-in of "
                                  "passthroughd-slurm.service.");
-                /* /run/slurm shows that slurmd runs. It may fetch the configuration later: systemd restarts this
-                 * program after EXIT_FAILURE, but not after EX_CONFIG. */
+                /* If /run/slurm exists, slurmd runs, and may fetch the configuration later. So try again: systemd
+                 * restarts this program after EXIT_FAILURE, but not after EX_CONFIG. */
                 return access("/run/slurm", F_OK) >= 0 ? EXIT_FAILURE : EX_CONFIG;
         }
         controller_init();

@@ -112,8 +112,7 @@ typedef struct Verdict {
 #define IS_AWAY "passthroughd does not run on this node."
 #define IS_DUMB "passthroughd does not reply."
 
-/* What each D-Bus error means for the job and the node. Errors that are not listed come from a broken daemon, or from
- * one that does not know this plugin. */
+/* What each D-Bus error means for the job and the node. Any other D-Bus error means OUTCOME_BROKEN. */
 static const Verdict verdicts[] = {
         { SD_BUS_ERROR_SERVICE_UNKNOWN, OUTCOME_AGAIN, IS_AWAY },
         { SD_BUS_ERROR_NAME_HAS_NO_OWNER, OUTCOME_AGAIN, IS_AWAY },

@@ -15,7 +15,7 @@ typedef struct SlurmJob {
         time_t submitted;  /* tells jobs with the same id apart: Slurm numbers jobs from 1 again after a loss of its
                               state */
         bool is_over;      /* the job does not run any more, for example because it was canceled during its prolog */
-        bool can_requeue;  /* a batch job, submitted without --no-requeue */
+        bool can_requeue;  /* a batch job that Slurm may requeue */
         char *cores;       /* its cores on this node in Slurm's numbers, "0-3"; NULL: none */
         uint64_t memory;   /* bytes on this node; 0: Slurm does not count memory */
         char *gres;        /* its GRES on this node, as Slurm prints them: "vmgpu:h100(CNT:2)"; NULL: none */
@@ -28,17 +28,17 @@ typedef struct SlurmJob {
  */
 void controller_init(void);
 
-/* Reads a job. 0, or a negative errno with *ret_sentence, which the caller frees; NULL when out of memory. The caller
- * frees *ret with slurm_job_done(). */
+/* Reads a job. Returns 0, and the caller frees *ret with slurm_job_done(); or a negative errno with *ret_sentence,
+ * which the caller frees; NULL when out of memory. */
 int controller_load_job(uint32_t id, const char *node, SlurmJob *ret, char **ret_sentence);
 void slurm_job_done(SlurmJob *job);
 #define _cleanup_slurm_job_ _cleanup_(slurm_job_done)
 
 /*
- * Removes the job from its nodes, unless it is over. A batch job is requeued. If `hold` is true, the requeued job waits
- * until its owner or an administrator releases it. A job is canceled if it is interactive, must not run twice, or
- * cannot be requeued. The sentence is put in the job's AdminComment; the terminal of an interactive job and the output
- * of a job that must not run twice show it too. 0 or -EIO.
+ * Removes the job from its nodes, unless it is over. Requeues the job if can_requeue is set; if `hold` is true, the
+ * requeued job waits until its owner or an administrator releases it. Cancels the job if can_requeue is not set, or the
+ * requeue fails. Puts the sentence in the job's AdminComment and, if can_requeue is not set, also shows it on the
+ * terminal of an interactive job or in the output of a batch job. 0 or -EIO.
  */
 int controller_refuse_job(const SlurmJob *job, bool hold, const char *sentence);
 

@@ -13,8 +13,8 @@ typedef struct Settings {
 
 #define SETTINGS_DIRECTORY "/run/passthroughd-slurm"
 #define SETTINGS_WAIT      60
-/* Slurm has chosen the job's cores already. With a stricter policy these might be on another NUMA node than any free
- * device, and the job would never start. */
+/* Slurm has chosen the job's cores already. If these were on another NUMA node than all free devices, the job would
+ * never start with a stricter policy. */
 #define SETTINGS_NUMA      "preferred"
 
 /* Parses the arguments, into which *ret points. 0, or -EINVAL with the wrong argument in *ret_wrong. */
