@@ -25,7 +25,7 @@ typedef struct Box {
         int x, y, width, height; /* pixels */
 } Box;
 
-/* SVG colours of a box. line: the border; NULL: none. */
+/* SVG colours of a box. line: of the border; NULL: no border. radius: of the corners, in pixels. */
 typedef struct Look {
         const char *fill, *line;
         int radius;

@@ -319,7 +319,7 @@ static void prepend_children(Item *above, Item *list) {
         above->child = list;
 }
 
-/* This goes through the items backwards, so that the children of a bridge are linked before the bridge. */
+/* Goes through the items backwards, so that the children of a bridge are linked before the bridge. */
 void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;

@@ -52,8 +52,9 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
         return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
-/* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path must be the root,
- * a root port, an upstream and a downstream port for each switch, and the device. Other devices may precede the root.
+/* Adds the device's place in the PCI tree: the root and, below a switch, the upstream port of the nearest switch. The
+ * path must be the root, a root port, an upstream and a downstream port for each switch, and the device. Other devices
+ * may precede the root.
  */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];

@@ -312,8 +312,8 @@ static int add_device(Builder *b, json_object *device) {
 
 /*
  * Corrects the reserved amounts, in which each device out of service counts as 1. An allocated VF that is out of
- * service also counts in its claim: to count it twice would take a healthy VF of the same PF away. So it is subtracted,
- * unless all VFs of the PF are out of service.
+ * service also counts in its claim; to count it twice would take a healthy VF of the same PF away. So this function
+ * subtracts the VF from the reserved amount, unless all VFs of the PF are out of service.
  */
 static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < json_length(b->devices); i++) {
