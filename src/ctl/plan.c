@@ -262,8 +262,8 @@ static json_object *path_of(json_object *plan, size_t pair) {
         return member(member_at(plan, "pairs", pair), "path");
 }
 
-/* Prints the settings that would make the paths of the pairs direct. A setting that several pairs need is printed
- * once. */
+/* Prints the settings that would make the paths of the pairs direct. A setting that several pairs need is printed once.
+ */
 static void print_settings(json_object *plan) {
         bool any = false;
 

@@ -25,8 +25,8 @@ typedef struct Progress {
         uint64_t next;  /* when to call progress_show() again */
 } Progress;
 
-/* Creates a Progress. It shows nothing if `wanted` is false, or unless standard output is a terminal whose lines can
- * be overwritten. */
+/* Creates a Progress. It shows nothing if `wanted` is false, or unless standard output is a terminal whose lines can be
+ * overwritten. */
 Progress progress_new(bool wanted);
 void progress_done(Progress *p);
 /* Sets what the job does now. devices: an object that maps the address of each device to its step, or NULL. If there is

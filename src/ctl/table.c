@@ -21,8 +21,8 @@ bool table_is_narrow(void) {
         return isatty(STDOUT_FILENO) && page_width() < WIDE_MIN;
 }
 
-/* Returns how many columns a byte of UTF-8 adds. If the locale has no multibyte characters, libsmartcols prints a
- * byte that is not ASCII as "\xc3". */
+/* Returns how many columns a byte of UTF-8 adds. If the locale has no multibyte characters, libsmartcols prints a byte
+ * that is not ASCII as "\xc3". */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
                 return 1;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Draws root complexes, switches and devices as nested boxes. The box of a PF contains one box for all its
- * VFs. */
+/* Draws root complexes, switches and devices as nested boxes. The box of a PF contains one box for all its VFs. */
 #include <stdio.h>
 
 #include "topology-svg.h"

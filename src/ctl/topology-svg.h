@@ -19,8 +19,8 @@ typedef struct Drawing {
         bool all;
 } Drawing;
 
-/* A place in the picture. A function that takes a Spot and returns int returns the height that it uses. If
- * `draw` is false, the function only measures the height, and draws nothing. */
+/* A place in the picture. A function that takes a Spot and returns int returns the height that it uses. If `draw` is
+ * false, the function only measures the height, and draws nothing. */
 typedef struct Spot {
         int x, y, width;
         bool draw;

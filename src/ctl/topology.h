@@ -15,11 +15,10 @@
 typedef struct Item {
         json_object *device;
         const char *address;
-        int64_t section;    /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
-        struct Item *above; /* the bridge above a device, the PF of a VF, or the GPU of a slot of mediated devices;
-                               NULL: on a root bus, or missing */
-        struct Item *root;  /* its root complex, in Items.roots; a root complex has no device */
-        struct Item *child, *next;          /* set by items_link() */
+        int64_t section;           /* id of a NUMA node, SECTION_UNKNOWN or SECTION_MISSING */
+        struct Item *above;        /* the bridge above a device, or the PF of a VF; NULL: on a root bus, or missing */
+        struct Item *root;         /* its root complex, in Items.roots; a root complex has no device */
+        struct Item *child, *next; /* set by items_link() */
         bool is_bridge, is_vf, has_bridges; /* has_bridges: a bridge is directly below it */
 } Item;
 
@@ -57,9 +56,9 @@ Use vfs_use(const Item *vfs);
 
 /* Returns true when the item is a VF below its PF. Then all its siblings are VFs of that PF too. */
 bool item_begins_vfs(const Item *item);
-/* vfs_states() returns the states of the VFs without an allocation: "12 available, 1 stuck". vfs_holders() returns
- * the number and the allocations of the other VFs: "4 in vm7, vm9" or "-". vfs: the first of a list of siblings. The
- * caller frees; NULL when out of memory. */
+/* vfs_states() returns the states of the VFs without an allocation: "12 available, 1 stuck". vfs_holders() returns the
+ * number and the allocations of the other VFs: "4 in vm7, vm9" or "-". vfs: the first of a list of siblings. The caller
+ * frees; NULL when out of memory. */
 char *vfs_states(const Item *vfs);
 char *vfs_holders(const Item *vfs);
 /* Returns the pool of the VFs in the list; "several" when their pools differ, "-" when they have none. */

@@ -54,8 +54,7 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
 
 /* Adds the device's place in the PCI tree: the root and, below a switch, the upstream port of the nearest switch. The
  * path must be the root, a root port, an upstream and a downstream port for each switch, and the device. Other devices
- * may precede the root.
- */
+ * may precede the root. */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
         const char *root;

@@ -34,8 +34,8 @@ json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
 /* Returns the health of the device: HEALTH_HEALTHY if it is available, allocated or reserved and has no fault,
- * HEALTH_UNKNOWN if its state is "host", else HEALTH_UNHEALTHY. *ret_reason is a sentence, owned by
- * the document; NULL for a healthy device, and if the document has no reason. */
+ * HEALTH_UNKNOWN if its state is "host", else HEALTH_UNHEALTHY. *ret_reason is a sentence, owned by the document; NULL
+ * for a healthy device, and if the document has no reason. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
 /* Makes the wanted slices: an array with one object for each slice. The object has the part of the slice's spec that
