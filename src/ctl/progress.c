@@ -27,8 +27,7 @@ static bool can_erase(void) {
 Progress progress_new(bool wanted) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
-        /* Until progress_set() is called, there is only the age of the job to show, and it is shown from DELAY_SEC on.
-         */
+        /* Until progress_set() is called, only the age of the job can be shown, and it is shown from DELAY_SEC on. */
         return (Progress) { .shows = wanted && can_erase(), .since = now, .next = now + DELAY_SEC * SECOND };
 }
 

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Reports failures: as a sentence on stderr, or with --json as a document on stdout. If args->problem is set,
- * report_failure() and report_errno() only store the sentence there, instead of the one before. */
+ * report_failure() and report_errno() only store the sentence there, and free the sentence stored before. */
 
 #include "options.h"
 

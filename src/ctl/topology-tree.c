@@ -382,7 +382,7 @@ static struct libscols_line *add_device_line(Table *t, struct libscols_line *abo
                 (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
-/* Counts the VFs in this state without an allocation. vfs_holders() counts the VFs with one. */
+/* Counts the VFs in this state without an allocation. vfs_holders() counts the VFs with an allocation. */
 static size_t count_state(const Item *vfs, const char *state) {
         size_t n = 0;
 

@@ -123,7 +123,7 @@ size_t node_gauges(json_object *node, Gauge ret[static GAUGES_MAX]);
 /* Returns the parts as text: "423 free, 200 allocated", or "none". The caller frees; NULL when out of memory. */
 char *gauge_text(const Gauge *g);
 
-/* The headings of the columns about affinity. nvidia-smi topo -m has the same. */
+/* The headings of the columns about affinity. nvidia-smi topo -m has the same headings. */
 #define CPU_AFFINITY  "CPU Affinity"
 #define NUMA_AFFINITY "NUMA Affinity"
 
@@ -135,7 +135,7 @@ typedef struct Member {
         const char *pool, *allocation; /* of the device, or of the first of its VFs that has one */
         char label[16];                /* "GPU0"; the number counts all devices of this kind in the matrix */
         char numa[24];                 /* NUMA node of the device; "-": unknown */
-        char *cpus;                    /* CPUs of its NUMA node, or if it has none, of the nearest; "-": unknown */
+        char *cpus;                    /* CPUs of its NUMA node, or of the nearest node with CPUs; "-": unknown */
 } Member;
 
 typedef struct Members {
@@ -152,8 +152,8 @@ void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
 /* Returns the member with this address; NULL when there is none. */
 const Member *members_find(const Members *m, const char *address);
-/* Returns the matrix's word for the distance of two members, normally one of distance_words; "?" when the matrix has
- * none that can be printed. */
+/* Returns the matrix's word for the distance of two members, normally one of distance_words; "?" when the matrix has no
+ * word that can be printed. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
 /* Returns true when ACS redirects peer-to-peer access between the devices of the pair. pair may be NULL. */
@@ -172,7 +172,7 @@ typedef struct Notes {
 } Notes;
 
 /* Collects notes on the pairs of members without direct peer-to-peer access. Pairs with the same text share one note; a
- * pair within one card has none. Returns 0 or -ENOMEM; the caller calls notes_done() in both cases. */
+ * pair within one card has no note. Returns 0 or -ENOMEM; the caller calls notes_done() in both cases. */
 int notes_init(Notes *notes, const Members *m, json_object *matrix);
 void notes_done(Notes *notes);
 #define _cleanup_notes_ _cleanup_(notes_done)

@@ -43,7 +43,7 @@ static Provider *add_provider(Builder *b, const char *suffix, const char *parent
         return add_named(b, name, parent);
 }
 
-/* Returns the uuid of the NUMA node's provider, for use as a parent. If the node is unknown, that of the root. */
+/* Returns the uuid of the NUMA node's provider, for use as a parent; if the node is unknown, the uuid of the root. */
 static const char *node_parent(Builder *b, json_object *id) {
         _cleanup_free_ char *name = NULL;
         const Provider *p;
