@@ -61,7 +61,7 @@ Watch *watch_free(Watch *w) {
         return NULL;
 }
 
-/* Stores the properties of the job that a signal gives. */
+/* Stores the properties of the job that a PropertiesChanged signal contains. */
 static int take_properties(Watch *w, json_object *properties) {
         (void) JSON_READ_INTEGER(properties, "steps_done", UINT32_MAX, &w->done);
         (void) JSON_READ_INTEGER(properties, "steps_total", UINT32_MAX, &w->total);
@@ -258,8 +258,8 @@ static int print_sentence(const Args *args, const char *subject, const char *sen
         return EXIT_SUCCESS;
 }
 
-/* Returns what call->list_devices() lists, or NULL if the devices cannot be read. This is no failure of the verb,
- * because the daemon has accepted the call. */
+/* Returns the array of call->list_devices(), which the caller frees; NULL if the devices cannot be read. The verb does
+ * not fail then, because the daemon has accepted the call. */
 static json_object *list_devices(Client *c, const JobCall *call, const char *subject) {
         const Args *args = c->args;
         _cleanup_free_ char *problem = NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl list: prints the devices. By default these are the devices in a pool or an allocation, and those whose
- * state needs attention. Without --all, VFs of a PF that do not differ share a line. */
+/* passthroughctl list: prints the devices. Without POOL and --all, prints those in a pool or an allocation, or whose
+ * state is not "host". Without --all, equal VFs of one PF share a line. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -34,8 +34,8 @@ static const char *wanted_pool(const Args *args) {
         return args->n_operands > 0 ? args->operands[0] : args->text[OPTION_POOL];
 }
 
-/* Returns true when the device is to be shown. Without POOL and --all, that is a device that is in a pool or an
- * allocation, or whose state is not "host". */
+/* Returns true when the device is to be shown: with POOL, if it is in that pool; with --all alone, always; otherwise if
+ * it is in a pool or an allocation, or has a state other than "host". */
 static bool is_wanted(const Args *args, json_object *device) {
         const char *pool = reply_text(device, "pool");
 

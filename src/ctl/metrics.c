@@ -67,7 +67,8 @@ static int print_devices(json_object *node) {
         return 0;
 }
 
-/* Prints how many slots of remote GPUs are in each state. Only services have endpoints. */
+/* Prints how many slots of remote GPUs are in each state. Skips pools without the member "endpoints": they are no
+ * services of remote GPUs. */
 static void print_slots(json_object *node) {
         static const char *const states[] = { "available", "allocated", "reserved", "out_of_service" };
 

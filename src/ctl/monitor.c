@@ -167,8 +167,8 @@ static const Kind *kind_of(const char *path, char **ret_label) {
         return NULL;
 }
 
-/* Reads the object path, with which a signal begins. *ret is NULL for an object of no known kind. Returns 0 or a
- * negative errno. */
+/* Reads the object path at the beginning of a signal. *ret is NULL for an object of another kind, and on failure.
+ * Returns 0 or a negative errno. */
 static int read_kind(sd_bus_message *msg, const Kind **ret, char **ret_label) {
         const char *path;
         int r = sd_bus_message_read(msg, "o", &path);
@@ -263,8 +263,8 @@ static int handle_changed(Monitor *m, sd_bus_message *msg) {
         return print_line(m, &(Line) { kind, label, kind == &kind_job ? WHAT_STEP : "changed", properties });
 }
 
-/* Handles a change of who owns the daemon's bus name. If a new daemon replaces the old one, prints two lines, "gone"
- * and "running". */
+/* Handles a change of the owner of the daemon's bus name. If a new daemon replaces the old one, prints two lines,
+ * "gone" and "running". */
 static int handle_owner(Monitor *m, sd_bus_message *msg) {
         const char *name, *before, *after;
         int r;
@@ -304,14 +304,14 @@ static int handle(Monitor *m, sd_bus_message *msg) {
         return 0;
 }
 
-/* Handles a signal; ignores one that cannot be parsed. */
+/* Handles a signal. Ignores all failures, such as a signal that cannot be parsed, except -ENOMEM. */
 static int on_signal(sd_bus_message *msg, void *userdata, sd_bus_error *ret_error) {
         int r = handle(userdata, msg);
 
         return r == -ENOMEM ? r : 0;
 }
 
-/* Finds the unique name of the daemon, without having the bus start the daemon. */
+/* Finds the unique name of the daemon, without having the bus start the daemon. Prints the line "running" or "gone". */
 static int find_daemon(Monitor *m) {
         _cleanup_(sd_bus_creds_unrefp) sd_bus_creds *creds = NULL;
         const char *name;
@@ -338,8 +338,8 @@ static int monitor_start(Monitor *m) {
         return r < 0 ? r : find_daemon(m);
 }
 
-/* Calls the daemon once to find out whether the user may. If not, the policy of the bus also hides the daemon's
- * signals. */
+/* Calls the daemon once, to find out whether the user may call it. A bus policy that refuses the call also hides the
+ * daemon's signals. */
 static int check_access(Monitor *m) {
         _cleanup_(sd_bus_message_unrefp) sd_bus_message *ping = NULL;
         int r;

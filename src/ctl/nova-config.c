@@ -44,7 +44,7 @@ static int make_specs(json_object *node, json_object *ret, bool *ret_report) {
                 json_object *device = json_at(devices, i), *pool = json_find(pools, "name", text(device, "pool"));
                 json_object *spec;
 
-                /* A device that the host needs is not given to Nova. */
+                /* Nova gets no device in state "host": the host needs it, or it cannot be allocated now. */
                 if (!pool || !streq(text(pool, "scheduler"), "nova") || streq(text(device, "state"), "host"))
                         continue;
                 spec = make_spec(device, pool);

@@ -9,7 +9,8 @@
 
 #include "util/cleanup.h"
 
-/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. EXIT_FAILURE: the call was refused, or has failed. */
+/* Exit statuses besides EXIT_SUCCESS and EXIT_FAILURE. EXIT_FAILURE: the call was refused, or has failed. The verb
+ * check has other meanings for 1 and 2 (verbs.c). */
 #define EXIT_USAGE       2
 #define EXIT_INTERRUPTED 130
 

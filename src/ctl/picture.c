@@ -42,7 +42,8 @@ static _printf_(3, 4) void set(Picture *p, const char *attribute, const char *fo
         va_end(ap);
 }
 
-/* Writes the first n bytes as content of the element. xmlTextWriterWriteString() would lose them when out of memory. */
+/* Escapes the first n bytes, and writes them as content of the element. xmlTextWriterWriteString() is not used, because
+ * it would drop them without an error when out of memory. */
 static void put(Picture *p, const char *s, size_t n) {
         _cleanup_free_ char *text = strndup(s, n);
         xmlChar *escaped = text ? xmlEncodeSpecialChars(NULL, (const xmlChar *) text) : NULL;
@@ -196,7 +197,7 @@ static int make_page(Picture *page, Picture *p, int width, int height, const cha
         picture_box(page, (Box) { 0, 0, width, height }, &(Look) { "#ffffff", NULL, 0 });
         p->failed |= xmlTextWriterFlush(p->writer) < 0;
         page->failed |= xmlTextWriterWriteRaw(page->writer, xmlBufferContent(p->elements)) < 0;
-        end(page); /* fails if memory for an element was short, which xmlTextWriterStartElement() does not tell */
+        end(page); /* also fails if an xmlTextWriterStartElement() ran out of memory, which does not return an error */
         page->failed |= xmlTextWriterEndDocument(page->writer) < 0;
         return !p->failed && !page->failed ? 0 : -ENOMEM;
 }

@@ -25,7 +25,7 @@ typedef struct Box {
         int x, y, width, height; /* pixels */
 } Box;
 
-/* SVG colours of a box. line: the border; NULL: none. */
+/* SVG colours of a box. line: of the border; NULL: no border. radius: of the corners, in pixels. */
 typedef struct Look {
         const char *fill, *line;
         int radius;
@@ -47,8 +47,8 @@ typedef struct Font {
 void picture_box(Picture *p, Box box, const Look *look);
 /* Writes a line of text, whose baseline is at y. Text wider than width is cut, with an ellipsis at its end. */
 void picture_text(Picture *p, int x, int y, int width, const Font *font, const char *format, ...) _printf_(6, 7);
-/* Writes text that is wrapped at width; baselines are line_height apart. Returns the number of lines. draw false:
- * writes nothing, only counts. */
+/* Writes text that is wrapped at width; baselines are line_height apart. Returns the number of lines. If `draw` is
+ * false, only counts the lines. */
 int picture_paragraph(Picture *p, int x, int y, int width, int line_height, const Font *font, const char *text,
                       bool draw);
 

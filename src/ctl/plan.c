@@ -262,8 +262,8 @@ static json_object *path_of(json_object *plan, size_t pair) {
         return member(member_at(plan, "pairs", pair), "path");
 }
 
-/* Prints the settings with which paths between pairs would be direct. A setting that several pairs need is printed
- * once. */
+/* Prints the settings that would make the paths of the pairs direct. A setting that several pairs need is printed once.
+ */
 static void print_settings(json_object *plan) {
         bool any = false;
 
@@ -312,9 +312,8 @@ static int print_more(const Args *args, json_object *plan) {
 }
 
 /* Prints a plan in few enough lines for one screen: devices with the distance of each pair, CPUs, memory, cost, and the
- * runner-up.
- * --paths adds what ACS and ATS do to the paths of the pairs, --steps the steps. Returns 0 or a negative errno,
- * reported. */
+ * runner-up. The option --paths adds what ACS and ATS do to the paths of the pairs, --steps adds the steps. Returns 0
+ * or a negative errno, reported. */
 static int print_plan(const Args *args, json_object *plan) {
         static int (*const parts[])(json_object *) = { print_held,        print_assumptions, print_partition,
                                                        print_attributes,  print_plan_cpus,   print_lenders,
@@ -338,7 +337,8 @@ static int print_plan(const Args *args, json_object *plan) {
         return r < 0 ? report_errno(args, r, "Cannot print") : 0;
 }
 
-/* Returns the slots of services that one fit takes: "2 of gpu1:9999, 1 of gpu2:9999". The caller frees; NULL: none. */
+/* Returns the slots of services that a fit (one placement of the request) takes: "2 of gpu1:9999, 1 of gpu2:9999". The
+ * caller frees; NULL when there are none. */
 static char *list_service_slots(json_object *fit) {
         char *text = NULL;
 

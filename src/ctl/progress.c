@@ -10,7 +10,7 @@
 #include "util/strings.h"
 
 #define SECOND          UINT64_C(1000000)
-#define DELAY_SEC       2U             /* an older line shows its age; most steps take less */
+#define DELAY_SEC       2U             /* from this age on, a line shows its age; most steps take less time */
 #define FRAME_USEC      (SECOND / 20U) /* lines are drawn at most once in this time */
 #define ROWS_DEFAULT    24U
 #define COLUMNS_DEFAULT 80U
@@ -27,8 +27,7 @@ static bool can_erase(void) {
 Progress progress_new(bool wanted) {
         uint64_t now = clock_usec(CLOCK_MONOTONIC);
 
-        /* Until progress_set() is called, there is only the age of the job to show, and it is shown from DELAY_SEC on.
-         */
+        /* Until progress_set() is called, only the age of the job can be shown, and it is shown from DELAY_SEC on. */
         return (Progress) { .shows = wanted && can_erase(), .since = now, .next = now + DELAY_SEC * SECOND };
 }
 
@@ -42,7 +41,7 @@ void progress_done(Progress *p) {
         free_lines(p->lines, p->n);
 }
 
-/* Moves the cursor to the beginning of the first line. */
+/* Moves the cursor to the beginning of the first of the lines on the terminal. */
 static void print_up(const Progress *p) {
         (void) putchar('\r');
         if (p->n_shown > 1)

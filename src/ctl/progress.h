@@ -25,7 +25,8 @@ typedef struct Progress {
         uint64_t next;  /* when to call progress_show() again */
 } Progress;
 
-/* Creates a Progress. wanted: show it if standard output is a terminal. */
+/* Creates a Progress. It shows nothing if `wanted` is false, or unless standard output is a terminal whose lines can be
+ * overwritten. */
 Progress progress_new(bool wanted);
 void progress_done(Progress *p);
 /* Sets what the job does now. devices: an object that maps the address of each device to its step, or NULL. If there is
@@ -35,9 +36,9 @@ void progress_set(Progress *p, json_object *devices, const char *step);
 void progress_end(Progress *p);
 /* Returns when to call progress_show() again, in usec of CLOCK_MONOTONIC. UINT64_MAX: never. */
 uint64_t progress_next(const Progress *p);
-/* Draws the lines; before the time of progress_next(), does nothing. A line that is two seconds old also shows its age.
- * done: number of steps that are done; total: number of all steps, 0 before the first begins. deadline: when the daemon
- * gives the job up, in usec of CLOCK_REALTIME; 0: unknown. */
+/* Draws the lines; before the time of progress_next(), does nothing. A line that is at least two seconds old also shows
+ * its age. done: number of steps that are done; total: number of all steps, 0 before the first begins. deadline: when
+ * the daemon gives the job up, in usec of CLOCK_REALTIME; 0: unknown. */
 void progress_show(Progress *p, uint32_t done, uint32_t total, uint64_t deadline);
 
 /* Formats the deadline as ", until 17:55:10 at most"; "" for 0. Returns buf. */

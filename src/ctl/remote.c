@@ -13,7 +13,7 @@
 #include "util/fileio.h"
 #include "util/strings.h"
 
-/* Appends a word to the command, quoted for any shell. Returns 0 or -ENOMEM. */
+/* Appends a word to the command, in single quotes for the shell of the node. Returns 0 or -ENOMEM. */
 static int append_word(char **command, const char *word) {
         _cleanup_free_ char *quoted = NULL;
         const char *rest = word, *quote;

@@ -149,8 +149,8 @@ static int read_texts(sd_bus_message *msg, json_object **ret) {
         return r < 0 ? r : exit_array(msg);
 }
 
-/* Reads a value. "" and negative numbers become null, which D-Bus does not have. Returns a negative errno on failure;
- * -ENODATA: a value of this type is left out. */
+/* Reads a value. "" and negative numbers become null: D-Bus has no null, so the daemon sends these instead. Returns a
+ * negative errno on failure; -ENODATA: skipped a value of a type that is left out. */
 static int read_value(sd_bus_message *msg, const char *property, json_object **ret) {
         const char *contents, *s = "";
         uint64_t t = 0;

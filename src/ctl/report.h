@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Reports failures: as a sentence on stderr, or with --json as a document on stdout. If args->problem is set, only
- * stores the sentence there. */
+/* Reports failures: as a sentence on stderr, or with --json as a document on stdout. If args->problem is set,
+ * report_failure() and report_errno() only store the sentence there, and free the sentence stored before. */
 
 #include "options.h"
 
@@ -12,5 +12,5 @@ int report_failure(const Args *args, const char *error, const char *format, ...)
 /* Reports "WHAT: STRERROR". error: a negative errno. Returns `error`. */
 int report_errno(const Args *args, int error, const char *what);
 
-/* Reports a wrong command line, with a hint to --help. Writes to stderr even with --json. Returns EXIT_USAGE. */
+/* Reports a wrong command line, with a hint to --help. Always writes to stderr. Returns EXIT_USAGE. */
 int report_usage(const Args *args, const char *format, ...) _printf_(2, 3);

@@ -6,7 +6,9 @@
 
 #include "client.h"
 
-/* An item of a list of the request, such as gpu=2, mpi=1G:2M or gpu=0000:13:00.0. */
+/* An item of a list of the request, such as gpu=2, mpi=1G:2M or gpu=0000:13:00.0. name: the text before '=', or before
+ * ':' for attributes of a slot. text: the attributes or the address. numbers: the count or the host NUMA node; or for
+ * shared memory, its size and its page size (0: not given). */
 typedef struct RequestItem {
         char *name, *text;
         uint64_t numbers[2];

@@ -127,7 +127,7 @@ static int show(Client *c, const char *address) {
         if (r < 0)
                 return r;
         pf = json_find(member(node, "devices"), "address", address);
-        /* The reply lacks this device. Ask for it by itself, because the daemon's error says why. */
+        /* If the reply lacks this device, ask for it by itself, because the daemon's error says why. */
         if (!pf) {
                 r = client_ask(c, "GetDevice", NULL, "s", address);
                 return r < 0 ? r

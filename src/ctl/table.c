@@ -22,7 +22,7 @@ bool table_is_narrow(void) {
 }
 
 /* Returns how many columns a byte of UTF-8 adds. If the locale has no multibyte characters, libsmartcols prints a byte
- * in the form of "\xc3". */
+ * that is not ASCII as "\xc3". */
 static size_t count_columns(char c) {
         if ((unsigned char) c < 0x80)
                 return 1;
@@ -62,8 +62,8 @@ static char *next_line(const struct libscols_column *column, char *data, void *u
         return NULL;
 }
 
-/* Returns true when the column is wrapped. That is only on a terminal, because since 2.40 libsmartcols narrows such a
- * column for other outputs too. */
+/* Returns true when the column is wrapped. Columns are wrapped only on a terminal, because since 2.40 libsmartcols
+ * narrows a wrapped column for other outputs too. */
 static bool is_wrapped(const Column *c) {
         return c->wrapped && isatty(STDOUT_FILENO);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Tables and trees on standard output, drawn by libsmartcols. On a terminal, columns are cut or wrapped so that the
- * table is not wider than page_width(). If a row cannot be added, table_print() reports that. */
+/* Tables and trees on standard output, drawn by libsmartcols. On a terminal, the columns that may be cut or wrapped are
+ * narrowed, so that the table is not wider than page_width(). If a row cannot be added, table_print() reports that. */
 
 #include <libsmartcols.h>
 
@@ -15,7 +15,7 @@ typedef struct Column {
         char *(*text)(json_object *row); /* if key is NULL: makes the cell for table_add_object(), which frees it */
         bool right;                      /* align to the right, for numbers */
         bool cut;                        /* may be cut if the terminal is too narrow */
-        bool wrapped;                    /* may be wrapped then: at a space, or at a comma if there is no space */
+        bool wrapped;                    /* may be wrapped likewise: at a space, or at a comma if there is no space */
         bool wide;                       /* left out on a terminal of less than 100 columns */
         bool tree;                       /* has the branches of table_add_below() */
 } Column;

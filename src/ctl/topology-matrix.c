@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* passthroughctl topology --matrix: prints the distances between GPUs and NICs that the daemon reports. */
+/* passthroughctl topology --matrix: prints the distances between GPUs, other accelerators and NICs that the daemon
+ * reports. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -267,7 +268,8 @@ int matrix_print(const Args *args, json_object *node) {
         return 0;
 }
 
-/* The notes below the matrix: pairs without direct peer-to-peer access, which the distance does not tell. */
+/* The notes below the matrix: pairs without direct peer-to-peer access. The distance does not show whether access is
+ * direct. */
 
 bool pair_is_redirected(json_object *pair) {
         return pair && streq_ptr(reply_text(member(pair, "path"), "peer_to_peer"), "redirected");

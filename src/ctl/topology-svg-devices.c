@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Draws root complexes, switches and devices as nested boxes. The box of a PF has one box for all its VFs. */
+/* Draws root complexes, switches and devices as nested boxes. The box of a PF contains one box for all its VFs. */
 #include <stdio.h>
 
 #include "topology-svg.h"
@@ -80,7 +80,7 @@ static void draw_title(Drawing *d, const Item *item, const char *state, const ch
 }
 
 /* Returns the device's name and link: "H100 SXM5 80GB (nvidia0), PCIe 4x8 of 5x16". A line does not break within the
- * link. The caller frees; NULL when out of memory. */
+ * link. Returns only the name if the link is unknown. The caller frees; NULL when out of memory. */
 static char *name_and_link(json_object *device) {
         _cleanup_free_ char *name = device_short_name(device), *link = view_link_short(device), *text = NULL;
 
@@ -151,7 +151,7 @@ static int place_bridge(Drawing *d, const Item *item, unsigned depth, Spot s) {
         int height = HEADER + place_list(d, item->child, depth + 1, (Spot) { .width = s.width - 2 * INSET });
 
         if (s.draw) {
-                /* The box of a bridge has its kind and its address as the title. */
+                /* The title is the kind and the address of the bridge. */
                 picture_box(&d->picture, (Box) { s.x, s.y, s.width, height }, &bridge_look);
                 picture_text(&d->picture, s.x + INSET, s.y + 15, s.width - 2 * INSET, &svg_small_strong, "%s %s",
                              item->is_bridge ? bridge_word(item) : "device", item->address);

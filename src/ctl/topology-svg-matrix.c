@@ -58,7 +58,7 @@ static int cpus_width(const Members *m) {
         return (int) m->cpus_width * DIGIT_WIDTH + 16;
 }
 
-/* Draws the two cells about affinity of a row. nvidia-smi topo -m also has them after the distances. */
+/* Draws the two cells about affinity in one row. nvidia-smi topo -m also has them after the distances. */
 static void draw_affinity(Drawing *d, const char *cpus, const char *numa, const Font *font, int x, int y) {
         int width = cpus_width(&d->members);
 

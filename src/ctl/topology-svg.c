@@ -16,7 +16,7 @@
 #define LABEL_WIDTH   104
 #define BAR_WIDTH     120
 #define BAR_HEIGHT    12
-#define SECTION_SLACK 6 /* the gap below the last box is smaller by this */
+#define SECTION_SLACK 6 /* subtracted from a section's height, because a gap is below the last box in it */
 
 static const Look section_look = { "#ffffff", "#57606a", 8 };
 static const Look bar_look = { "#ffffff", "#8c959f", 0 };
@@ -143,7 +143,7 @@ static int place_offers(Drawing *d, int64_t section, Spot s) {
         return LINE + 4;
 }
 
-/* Places what is in the box of a section. node: the NUMA node of the section, or NULL. Returns the height. */
+/* Places the content of a section's box. node: the NUMA node of the section, or NULL. Returns the height. */
 static int place_content(Drawing *d, json_object *node, int64_t section, Spot s) {
         char title[SECTION_TITLE_MAX];
         int at = 28;
@@ -212,7 +212,8 @@ static void draw_key(Picture *p, int x, int y) {
         }
 }
 
-/* Formats the title of the page. It has the name of the recorded node (--node), else of this host. */
+/* Formats the title of the page: "Topology of NAME", where NAME is the recorded node (--node), else this host. Leaves
+ * out a NAME that is not printable. */
 static void name_node(const Args *args, char name[static TITLE_MAX]) {
         const char *node = args->text[OPTION_NODE];
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* What the files topology-svg*.c share, which draw the picture of a node. All lengths are in pixels. */
+/* The picture of a node: what its files topology-svg*.c share. All lengths are in pixels. */
 
 #include "picture.h"
 #include "topology.h"
@@ -19,8 +19,8 @@ typedef struct Drawing {
         bool all;
 } Drawing;
 
-/* A place in the picture. A function that takes a Spot and returns int returns the height that it uses. draw false: it
- * only measures the height, and draws nothing. */
+/* A place in the picture. A function that takes a Spot and returns int returns the height that it uses. If `draw` is
+ * false, the function only measures the height, and draws nothing. */
 typedef struct Spot {
         int x, y, width;
         bool draw;
@@ -58,8 +58,8 @@ int columns_height(const Columns *c);
  * the height. */
 int svg_devices(Drawing *d, int64_t section, Spot s);
 
-/* topology-svg-matrix.c: places the distances between GPUs and NICs, their legend, and notes on peer-to-peer access.
- * Returns the height. */
+/* topology-svg-matrix.c: places the distances between GPUs, other accelerators and NICs, their legend, and notes on
+ * peer-to-peer access. Returns the height. */
 int svg_matrix(Drawing *d, Spot s);
 /* Returns the width of the table of distances; 0 when there is none, because the matrix has too few or too many
  * devices. */

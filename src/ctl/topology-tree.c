@@ -319,7 +319,7 @@ static void prepend_children(Item *above, Item *list) {
         above->child = list;
 }
 
-/* This goes through the items backwards, so that the children of a bridge are linked before the bridge. */
+/* Goes through the items backwards, so that the children of a bridge are linked before the bridge. */
 void items_link(Items *items, int64_t section, bool all) {
         for (size_t i = 0; i < items->n; i++)
                 items->all[i].child = items->all[i].next = NULL;
@@ -382,7 +382,7 @@ static struct libscols_line *add_device_line(Table *t, struct libscols_line *abo
                 (const char *[]) { item->address, pool, state, reply_cell(item->device, "allocation"), link, name });
 }
 
-/* Counts the VFs in this state without an allocation. vfs_holders() counts the VFs with one. */
+/* Counts the VFs in this state without an allocation. vfs_holders() counts the VFs with an allocation. */
 static size_t count_state(const Item *vfs, const char *state) {
         size_t n = 0;
 

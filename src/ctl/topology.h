@@ -29,15 +29,15 @@ typedef struct Items {
         size_t n_roots;
 } Items;
 
-/* Reads the items of node, the reply to DescribeTopology, which must outlive them. Returns 0 or -ENOMEM; the caller
+/* Reads the items of `node`, the reply to DescribeTopology, which must outlive them. Returns 0 or -ENOMEM; the caller
  * calls items_done() in both cases. */
 int items_init(Items *items, json_object *node);
 void items_done(Items *items);
 #define _cleanup_items_ _cleanup_(items_done)
 
-/* Links the items and roots of a section to a tree (child, next). all false: leaves out bridges that have no child, a
- * single child or only functions of one card below, and platform devices that are in no pool and have the state "host".
- */
+/* Links the items and roots of a section to a tree (child, next). Unless `all` is set, leaves out bridges that have no
+ * child, a single child or only functions of one card below, and platform devices that are in no pool and have the
+ * state "host". */
 void items_link(Items *items, int64_t section, bool all);
 /* Calls items_link() and prints the tree. Returns 0 or a negative errno, reported. */
 int items_print(Items *items, int64_t section, const Args *args);
@@ -56,15 +56,15 @@ Use vfs_use(const Item *vfs);
 
 /* Returns true when the item is a VF below its PF. Then all its siblings are VFs of that PF too. */
 bool item_begins_vfs(const Item *item);
-/* vfs_states() returns the states of the VFs without an allocation: "12 available, 1 stuck". vfs_holders() returns
- * which allocations have the others: "4 in vm7, vm9" or "-". vfs: the first of a list of siblings. The caller frees;
- * NULL when out of memory. */
+/* vfs_states() returns the states of the VFs without an allocation: "12 available, 1 stuck". vfs_holders() returns the
+ * number and the allocations of the other VFs: "4 in vm7, vm9" or "-". vfs: the first of a list of siblings. The caller
+ * frees; NULL when out of memory. */
 char *vfs_states(const Item *vfs);
 char *vfs_holders(const Item *vfs);
 /* Returns the pool of the VFs in the list; "several" when their pools differ, "-" when they have none. */
 const char *vfs_pool(const Item *vfs);
 
-/* Returns the name of the root complex, the last part of its path: "pci0000:10". */
+/* Returns the name of the root complex, the last part of its path: "pci0000:10"; or "root complex unknown". */
 const char *root_name(const Item *root);
 /* Returns the word for the kind of the bridge: "root port", "switch" or "bridge". */
 const char *bridge_word(const Item *item);
@@ -85,8 +85,8 @@ int items_offers(const Items *items, int64_t section, char **ret);
 /* Formats the distances from the NUMA node with this id to the others: "21 to node 1, 31 to nodes 2-3". *ret is NULL
  * when there is no other node. The caller frees *ret. Returns 0 or -ENOMEM. */
 int node_distances(json_object *node, const char *id, char **ret);
-/* Sets *section to the next higher section that has a device, but is not one of the NUMA nodes in node, the reply to
- * DescribeTopology. Returns false when there is none. */
+/* Sets *section to the next higher section that has a device, but is not one of the NUMA nodes in `node`, the reply to
+ * DescribeTopology. To begin, set *section to INT64_MIN. Returns false when there is none. */
 bool items_next_section(const Items *items, json_object *node, int64_t *section);
 const char *section_title(int64_t section, char buf[static SECTION_TITLE_MAX]);
 /* A size as text, in GiB, rounded down. */
@@ -123,7 +123,7 @@ size_t node_gauges(json_object *node, Gauge ret[static GAUGES_MAX]);
 /* Returns the parts as text: "423 free, 200 allocated", or "none". The caller frees; NULL when out of memory. */
 char *gauge_text(const Gauge *g);
 
-/* The headings of the columns about affinity. nvidia-smi topo -m has the same. */
+/* The headings of the columns about affinity. nvidia-smi topo -m has the same headings. */
 #define CPU_AFFINITY  "CPU Affinity"
 #define NUMA_AFFINITY "NUMA Affinity"
 
@@ -135,7 +135,7 @@ typedef struct Member {
         const char *pool, *allocation; /* of the device, or of the first of its VFs that has one */
         char label[16];                /* "GPU0"; the number counts all devices of this kind in the matrix */
         char numa[24];                 /* NUMA node of the device; "-": unknown */
-        char *cpus;                    /* CPUs of its NUMA node, or if it has none, of the nearest; "-": unknown */
+        char *cpus;                    /* CPUs of its NUMA node, or of the nearest node with CPUs; "-": unknown */
 } Member;
 
 typedef struct Members {
@@ -144,16 +144,16 @@ typedef struct Members {
         size_t label_width, cpus_width;
 } Members;
 
-/* Collects the devices of the matrix that are in a pool or have a VF in one; all devices if there is none, or if all is
- * set. node: the reply to DescribeTopology, which must have a matrix. Returns 0, -ENOMEM or -EBADMSG; the caller calls
- * members_done() in each case. */
+/* Collects the devices of the matrix that are in a pool or have a VF in one; all devices if no device is, or if `all`
+ * is set. node: the reply to DescribeTopology, which must have a matrix. Returns 0, -ENOMEM or -EBADMSG; the caller
+ * calls members_done() in each case. */
 int members_init(Members *m, const Items *items, json_object *node, bool all);
 void members_done(Members *m);
 #define _cleanup_members_ _cleanup_(members_done)
 /* Returns the member with this address; NULL when there is none. */
 const Member *members_find(const Members *m, const char *address);
-/* Returns the matrix's word for the distance of two members, normally one of distance_words; "?" when the matrix has
- * none that can be printed. */
+/* Returns the matrix's word for the distance of two members, normally one of distance_words; "?" when the matrix has no
+ * word that can be printed. */
 const char *matrix_distance(json_object *matrix, const Member *a, const Member *b);
 
 /* Returns true when ACS redirects peer-to-peer access between the devices of the pair. pair may be NULL. */
@@ -172,7 +172,7 @@ typedef struct Notes {
 } Notes;
 
 /* Collects notes on the pairs of members without direct peer-to-peer access. Pairs with the same text share one note; a
- * pair within one card has none. Returns 0 or -ENOMEM; the caller calls notes_done() in both cases. */
+ * pair within one card has no note. Returns 0 or -ENOMEM; the caller calls notes_done() in both cases. */
 int notes_init(Notes *notes, const Members *m, json_object *matrix);
 void notes_done(Notes *notes);
 #define _cleanup_notes_ _cleanup_(notes_done)

@@ -217,8 +217,8 @@ int verb_explain(const Args *args) {
         return reply_show_device(args, args->operands[0], print_explanation);
 }
 
-/* passthroughctl suggest: prints a configuration for the machine of the daemon, or of --node. If there is no daemon,
- * for this machine. */
+/* passthroughctl suggest: prints a configuration for the machine of the daemon, or of --node. If the daemon does not
+ * answer, prints one for this machine. */
 
 int verb_suggest(const Args *args) {
         _cleanup_daemon_report_ DaemonReport daemon = { 0 };
@@ -386,8 +386,8 @@ int verb_check(const Args *args) {
 /* passthroughctl gres: prints the pools of the node as generic resources (GRES) for Slurm. */
 
 /* Prints the lines for gres.conf and slurm.conf. Each line of gres.conf has CountOnly, because otherwise slurmd would
- * look for files of these devices, which do not exist. Only one line is printed for each name, because slurmd would
- * exit at a second one. */
+ * look for a file of each device, and pools have no such files. Only one line is printed for each name, because slurmd
+ * would exit at a second one. */
 static int print_text(const GresList *list, const char *gres) {
         printf("# gres.conf; if several nodes read it, NodeName= of this node before each line\n");
         for (size_t i = 0; i < list->n; i++) {

@@ -182,7 +182,8 @@ void view_read_only(json_object *node) {
                 page_wrap(stderr, why, 0, 0);
 }
 
-/* Adds the devices of the pool of device `first`: "0000:83:00.1 and 3 more of pool 'ib-vf'". Returns 0 or -ENOMEM. */
+/* Adds the withdrawn devices of one pool, of which the device with index `first` is the first: "0000:83:00.1 and 3 more
+ * of pool 'ib-vf'". Returns 0 or -ENOMEM. */
 static int add_pool(char **text, json_object *node, size_t first) {
         json_object *d = member_at(node, "withdrawn", first);
         const char *pool = reply_cell(d, "pool");

@@ -52,8 +52,8 @@ bool view_not_offered(json_object *node);
 char *view_link_short(json_object *device);
 void view_device(json_object *device);
 void view_allocation(json_object *allocation);
-/* Returns the attributes of a VF with the names that a request has, "mac=02:00:00:00:00:01 spoof-check=on", after its
- * type of vGPU, "vGPU 'TYPE'". The caller frees; NULL when the VF has neither, or when out of memory. */
+/* Returns the type of vGPU of a VF, "vGPU 'TYPE'", and then its attributes, named as in a request:
+ * "mac=02:00:00:00:00:01 spoof-check=on". The caller frees; NULL when the VF has neither, or when out of memory. */
 char *view_attributes(json_object *allocation_device);
 /* Prints the shared memory of an allocation or a plan: "mpi: 256 MiB on node 0, pages of 2 MiB, shared by vm1 vm2". The
  * names include this allocation; a plan has no names. */

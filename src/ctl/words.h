@@ -15,7 +15,7 @@ char *cpus_shorten(const char *list);
 char *device_product(json_object *device);
 
 /*
- * Describes what peer-to-peer access on the PCI path between two devices meets: "peer-to-peer redirected by ACS at
+ * Describes how ACS and ATS affect peer-to-peer access between two devices: "peer-to-peer redirected by ACS at
  * 0000:12:00.0 (SV RR CR UF), 0000:12:01.0 (SV RR CR UF); ATS of 0000:14:00.0 off; ATS of 0000:13:00.0 none". path: the
  * member "path" of a pair. brief: without "peer-to-peer" and the ACS bits, and only with ATS of the first device, which
  * makes the requests.

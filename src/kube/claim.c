@@ -18,7 +18,7 @@ static bool member_is_name(json_object *o, const char *key) {
         return name_is_valid(member_text(o, key) ?: "");
 }
 
-/* Returns whether an entry of the record's "devices" is valid. "request" is a name, or two names with a slash between
+/* Returns true when an entry of the record's "devices" is valid. "request" is a name, or two names with a slash between
  * them: the request and the chosen alternative. */
 static bool device_is_valid(json_object *device) {
         const char *request = member_text(device, "request") ?: "", *slash = strchr(request, '/');

@@ -382,7 +382,7 @@ static bool make_room(GrpcServer *s) {
 
 static int on_accept(sd_event_source *source, int listening, uint32_t events, void *userdata) {
         GrpcServer *s = userdata;
-        /* cppcheck-suppress nullPointer */ /* the address of a peer, which has none */
+        /* cppcheck-suppress nullPointer */ /* the peer's address is not wanted */
         int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), r;
         Connection *c = fd >= 0 && make_room(s) ? calloc(1, sizeof(*c)) : NULL;
 

@@ -40,7 +40,7 @@ typedef struct GrpcMethod {
  * a negative errno, logged. */
 int grpc_server_new(sd_event *event, const char *path, const GrpcMethod *methods, size_t n, void *userdata,
                     GrpcServer **ret);
-/* Ends all calls, and removes the socket. */
+/* Ends all calls, and removes the socket unless another program has replaced it. Returns NULL. */
 GrpcServer *grpc_server_free(GrpcServer *s);
 /* Returns true while the path is still this server's socket: no other program has removed or replaced it. */
 bool grpc_server_is_reachable(const GrpcServer *s);

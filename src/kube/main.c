@@ -158,7 +158,7 @@ static int on_renew(sd_event_source *source, uint64_t usec, void *userdata) {
         return agent_set_timer(m->plugin.renew, RENEW_USEC);
 }
 
-/* Listens at the plugin's socket first: the kubelet calls it once it sees the registration socket. */
+/* Listens at the plugin's socket first: the kubelet connects to it as soon as it sees the registration socket. */
 static int listen_at_both(Manager *m) {
         static const GrpcMethod registration[] = {
                 { "/pluginregistration.Registration/GetInfo", run_info },

@@ -18,7 +18,8 @@ static void forget_items(Publisher *p) {
         p->generation = 0;
 }
 
-/* Sets the timer for the next try. The slices are read again then, because another API server may reply. */
+/* Sets the timer for the next try, and forgets the slices: another API server may reply to the next try, so that try
+ * reads them again. */
 static void try_later(Publisher *p) {
         uint64_t usec = retry_usec(&p->delay);
 

@@ -52,9 +52,9 @@ static bool add_number(json_object *attributes, const char *name, json_object *v
         return !value || member_add(attributes, name, json_format("{'int': %s}", json_object_get_string(value)));
 }
 
-/* Adds the device's place in the PCI tree: the root and, below a switch, its upstream port. The path must be the root,
- * a root port, an upstream and a downstream port for each switch, and the device. Other devices may precede the root.
- */
+/* Adds the device's place in the PCI tree: the root and, below a switch, the upstream port of the nearest switch. The
+ * path must be the root, a root port, an upstream and a downstream port for each switch, and the device. Other devices
+ * may precede the root. */
 static bool add_place(json_object *attributes, const char *path) {
         char text[PATH_SIZE];
         const char *root;
@@ -174,8 +174,8 @@ json_object *slice_devices(json_object *document) {
                 json_object *device = json_at(devices, i);
                 const char *group = member_text(device, "iommu_group");
 
-                /* A pod cannot use a mediated device: it has another IOMMU group than its GPU, and the document does
-                 * not tell which. */
+                /* A pod cannot use a mediated device: its IOMMU group is another one than its GPU's, and the document
+                 * does not have it. */
                 if (!member_text(device, "address") || !slice_has_pool(document, member_text(device, "pool")) ||
                     json_object_get_boolean(member(member(device, "vgpu"), "mediated")) ||
                     (group && json_object_object_get_ex(groups, group, NULL)))
@@ -229,7 +229,7 @@ int slices_wanted(json_object *document, json_object **ret) {
                 json_object *device = json_at(devices, i);
                 json_object *array = room_for(slices, "devices", SLICE_DEVICES_MAX);
                 const char *pf = member_text(device, "physical_function");
-                /* The counter of a GPU is the number of vGPUs that claims can have: its available VFs, and those that
+                /* The counter of a GPU is the number of vGPUs that claims can have: its available VFs, and the VFs that
                  * claims have now. */
                 int room = json_object_get_int(member(counts, pf ?: "")) +
                            (streq_ptr(member_text(device, "state"), "available") || is_claimed(document, device));

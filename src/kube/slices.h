@@ -26,15 +26,16 @@
 void slice_device_name(const char *address, char ret[static DEVICE_NAME_SIZE]);
 /* Finds the device with this slice_device_name() in the daemon's document. NULL: there is none. */
 json_object *slice_find_device(json_object *document, const char *name);
-/* Makes the attributes of a device in a slice; NULL when out of memory. The caller owns them. */
+/* Makes the attributes of a device in a slice. The caller frees; NULL when out of memory. */
 json_object *slice_attributes(json_object *document, json_object *device);
-/* Lists the devices to publish: those of pools that Kubernetes manages, without mediated devices. Of an IOMMU group,
- * only the first such device is in the list. NULL when out of memory. The caller owns the list. */
+/* Lists the devices to publish: those of pools that Kubernetes manages, except mediated devices. If several such
+ * devices are in one IOMMU group, lists only the first. NULL when out of memory. The caller owns the list. */
 json_object *slice_devices(json_object *document);
 /* Returns true when Kubernetes manages the devices of this pool. */
 bool slice_has_pool(json_object *document, const char *pool);
-/* Returns whether a pod can use the device; HEALTH_UNKNOWN: its state is "host". *ret_reason is a sentence, owned by
- * the document; NULL for a healthy device, and if the document has no reason. */
+/* Returns the health of the device: HEALTH_HEALTHY if it is available, allocated or reserved and has no fault,
+ * HEALTH_UNKNOWN if its state is "host", else HEALTH_UNHEALTHY. *ret_reason is a sentence, owned by the document; NULL
+ * for a healthy device, and if the document has no reason. */
 HealthStatus slice_health(json_object *device, const char **ret_reason);
 
 /* Makes the wanted slices: an array with one object for each slice. The object has the part of the slice's spec that

@@ -64,9 +64,9 @@ static bool state_is(json_object *allocation, const char *state) {
         return streq_ptr(member_text(allocation, "state"), state);
 }
 
-/* Returns why the daemon's ledger is read-only, a sentence; NULL if it is not. With a read-only ledger the document
- * may lack allocations, because the daemon may not have read all of them. Returns NULL after a failed write, which
- * leaves the document with all allocations. */
+/* Returns the daemon's sentence why its ledger is read-only, else NULL. With a read-only ledger the document may lack
+ * allocations, because the daemon may not have read all of them. A failed write also stops all changes, but the
+ * document still has all allocations, so NULL is returned then. */
 static const char *unread_ledger(const Manager *m) {
         json_object *document = m->facts.document;
 

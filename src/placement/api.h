@@ -26,7 +26,7 @@ typedef struct Settings {
         char *keystone_url; /* NULL: no Keystone */
         char *credential;   /* the id of the application credential */
         char *secret_file;  /* file with the secret; NULL: the credential that systemd passes to the service */
-        char *secret;       /* the secret, read from the file */
+        char *secret;       /* the secret, read from the file or the credential */
         char *region;       /* region of Placement's endpoint in the catalog; NULL: any */
         char *interface;    /* interface of that endpoint: public, internal or admin */
 } Settings;
@@ -46,8 +46,8 @@ DEFINE_CLEANUP(Api *, api_free)
  * Sends a request; body is borrowed and may be NULL. Returns the HTTP status, or a negative errno, logged, when
  * Placement sent no reply: also when Keystone gives no token (-EACCES) or its catalog has no Placement (-ENOENT).
  * Statuses other than 2xx are logged. -EADDRNOTAVAIL: the reply is not from Placement but from another server: for
- * example a redirection, 404, 405, 409, 410, or a reply without JSON. ret_reply may be NULL; *ret_reply is NULL when
- * there is no document. An expired token is renewed. Redirections are not followed.
+ * example a redirection, 404, 405, 409, 410, or a reply without JSON. ret_reply may be NULL. The caller frees
+ * *ret_reply, which is NULL when the reply has no document. An expired token is renewed. Redirections are not followed.
  */
 int api_call(Api *a, const char *method, const char *path, json_object *body, json_object **ret_reply);
 /* As api_call(), but returns a status of 404 or 409 without logging it. */
@@ -56,5 +56,5 @@ int api_try(Api *a, const char *method, const char *path, json_object *body, jso
  * again. Returns -EADDRNOTAVAIL. */
 int api_wrong_address(Api *a, const char *method, const char *path, int status);
 
-/* Returns how many requests were sent. */
+/* Returns how many requests this Api has sent so far, with those to Keystone. */
 unsigned api_requests(const Api *a);

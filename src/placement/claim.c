@@ -86,7 +86,7 @@ static int add_node(Words *w, json_object *nodes, const Claim *claim, const Clai
         return 0;
 }
 
-/* Returns 1 if the part is on a device of this node, available or not, 0 if not, or -ENOMEM. */
+/* Returns 1 if the part is on a device of this node, whether available or not; 0 if it is not; or -ENOMEM. */
 static int is_device_part(const Words *w, json_object *devices, const ClaimPart *part) {
         for (size_t i = 0; i < json_length(devices); i++) {
                 char uuid[TREE_UUID_SIZE], class[TREE_NAME_SIZE];
@@ -101,8 +101,8 @@ static int is_device_part(const Words *w, json_object *devices, const ClaimPart 
         return 0;
 }
 
-/* If the part is on an endpoint of the service, adds its slots. The daemon will choose the endpoint, so the text does
- * not name it. */
+/* If the part is on an endpoint of the service, adds the part's slots. The daemon will choose the endpoint, so the text
+ * does not name it. Returns 0, -ENOMEM, or -EBUSY if the endpoint has too few free slots or is out of service. */
 static int add_slots(Words *w, json_object *service, const ClaimPart *part) {
         json_object *endpoints = member_array(service, "endpoints");
         const char *name = member_text(service, "name") ?: "";

@@ -332,9 +332,9 @@ static int find_children(const Tree *t, Children *ret) {
 }
 
 /*
- * Removes the provider's children, then the provider. *ret_stays: the provider or one below it stays, because it is
- * wanted, used by another program's consumer, or created by another program. depth: the depth of the provider in the
- * tree; the agent creates none at DEPTH_MAX.
+ * Adds a change for each removal: first of the provider's children, then of the provider, unless they stay. *ret_stays:
+ * the provider or one below it stays, because it is wanted, used by another program's consumer, or created by another
+ * program. depth: the depth of the provider in the tree; the agent creates none at DEPTH_MAX.
  */
 static int remove_provider(Comparison *c, const Children *children, const Provider *p, unsigned depth,
                            bool *ret_stays) {

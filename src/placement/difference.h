@@ -46,8 +46,8 @@ typedef struct ClaimOwner {
 } ClaimOwner;
 
 /*
- * Returns true when another program's provider has one class, all of it reserved. Then *ret_used tells whether a
- * consumer has claimed the class.
+ * Returns true when another program's provider has exactly one class, which is not altered (Resource.is_altered) and
+ * all of whose total is reserved. Then *ret_used tells whether a consumer has claimed the class.
  */
 bool provider_awaits_return(const Tree *have, const Provider *p, bool *ret_used);
 

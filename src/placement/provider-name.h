@@ -5,11 +5,11 @@
 
 #include "tree.h"
 
-/* Makes the text a valid name of a class or trait: changes letters to upper case, other characters but digits to
- * underscores. */
+/* Makes the text a valid name of a class or trait: changes letters to upper case, keeps digits, and replaces each other
+ * byte by an underscore. */
 void name_make_class(char *s);
-/* Makes the name HOST_SUFFIX. A hexadecimal address in the suffix becomes upper case, as Nova writes it. The caller
- * frees; NULL when out of memory. */
+/* Makes the name HOST_SUFFIX. Changes the letters a to f of the suffix to upper case, as Nova writes PCI addresses. The
+ * caller frees; NULL when out of memory. */
 char *name_make(const char *host, const char *suffix);
 /*
  * Makes the name HOST_ENDPOINT, with the endpoint as in the configuration. The caller frees; NULL when out of memory.

@@ -58,8 +58,8 @@ static int get_of(Sync *s, const char *uuid, const char *key, json_object **ret)
         return -ENOENT;
 }
 
-/* Reads the claims on a provider. The generation of the provider does not show all changes of claims. A provider
- * without inventory can have no claims. */
+/* Reads the claims on a provider. Not all changes of claims change the provider's generation, so the claims are also
+ * read if the generation is the same. A provider without inventory can have no claims. Returns as get_of(). */
 static int read_usage(Sync *s, const char *uuid) {
         _cleanup_json_ json_object *usage = NULL;
         int r = get_of(s, uuid, "allocations", &usage);

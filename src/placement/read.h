@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #pragma once
 
-/* Functions that read Placement's tree into a Sync. Each returns 0, or a negative errno, logged. The -ENOENT of
- * placement_read_name() and placement_read_provider() is not logged. */
+/* Functions that read Placement's tree into a Sync. Each returns 0 (placement_read_cleaned() also 1), or a negative
+ * errno, logged. The -ENOENT of placement_read_name() and placement_read_provider() is not logged. */
 
 #include "sync.h"
 

@@ -173,8 +173,8 @@ static int reread_claim(Sync *s, const char *consumer) {
 static int resolve_conflict(Sync *s, const Change *c, json_object *reply) {
         bool is_claim = c->kind == CHANGE_CLAIM || c->kind == CHANGE_REMOVE_CLAIM;
 
-        /* No conflict of generations: another tree has a provider of this name, or another consumer took the resources
-         * first. */
+        /* This is no conflict of generations: another tree has a provider of this name, or another consumer took the
+         * resources first. */
         if (c->kind == CHANGE_ADD_PROVIDER || (is_claim && !streq(error_code(reply), "placement.concurrent_update"))) {
                 int r = is_claim ? -ENOENT : placement_read_name(s, c->name);
                 _cleanup_free_ char *reason = reply ? json_text(reply) : NULL;

@@ -23,7 +23,7 @@ typedef struct Sync {
         json_object *known;    /* resource classes and traits that Placement has */
         json_object *returned; /* names of Nova's providers that need no read: at the last comparison their devices were
                                   clean, and not reserved for a consumer */
-        unsigned changes;      /* number of changes so far */
+        unsigned changes;      /* number of changes that Placement has accepted so far */
 } Sync;
 
 void sync_done(Sync *s);

@@ -69,7 +69,8 @@ bool trait_is_own(const char *trait) {
         return streq(trait, TRAIT_NUMA) || strncmp(trait, TRAIT_PREFIX, strlen(TRAIT_PREFIX)) == 0;
 }
 
-/* Finds the index of an element by its key. A linear search is too slow: a reply has tens of thousands of elements. */
+/* Finds the index of an element by its key. A linear search is too slow: a reply may have tens of thousands of
+ * elements. */
 static bool index_find(json_object *index, const char *key, size_t *ret) {
         json_object *o;
 

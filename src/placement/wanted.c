@@ -43,7 +43,7 @@ static Provider *add_provider(Builder *b, const char *suffix, const char *parent
         return add_named(b, name, parent);
 }
 
-/* Returns the uuid of the NUMA node's provider, for use as a parent. If the node is unknown, that of the root. */
+/* Returns the uuid of the NUMA node's provider, for use as a parent; if the node is unknown, the uuid of the root. */
 static const char *node_parent(Builder *b, json_object *id) {
         _cleanup_free_ char *name = NULL;
         const Provider *p;
@@ -312,8 +312,8 @@ static int add_device(Builder *b, json_object *device) {
 
 /*
  * Corrects the reserved amounts, in which each device out of service counts as 1. An allocated VF that is out of
- * service also counts in its claim: to count it twice would take a healthy VF of the same PF away. So it is subtracted,
- * unless all VFs of the PF are out of service.
+ * service also counts in its claim; to count it twice would take a healthy VF of the same PF away. So this function
+ * subtracts the VF from the reserved amount, unless all VFs of the PF are out of service.
  */
 static void subtract_claimed(Builder *b) {
         for (size_t i = 0; i < json_length(b->devices); i++) {
