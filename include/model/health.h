@@ -30,7 +30,7 @@ typedef struct Health {
         uint64_t instance;        /* PciDevice.instance of the card; a replugged card has another */
         HealthTrigger due, asked; /* why the next check is due; why the latest check was started */
         bool counted;             /* fatal is valid */
-        uint64_t fatal;           /* fatal errors, as of the last check */
+        uint64_t fatal;           /* fatal errors, as of the last check that could read them */
         uint64_t fatal_before;    /* the baseline: that many fatal errors do not make the device unhealthy */
 } Health;
 
@@ -50,7 +50,7 @@ Health *health_list_add(HealthList *l, const PciDevice *dev);
  * Evaluates a reading and stores it in h. Returns 1 when the device is unhealthy: *ret is a sentence with the cause,
  * which the caller frees. Returns 0 when it is healthy. Returns -ENODATA when the reading is inconclusive or memory
  * runs out; then h is unchanged. New fatal errors make the device unhealthy until a rescan finds that the count has not
- * grown, or until a check finds a lower count or cannot read the count.
+ * grown, or until a check finds a lower count. A reading without a count leaves the last count.
  */
 int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char **ret);
 

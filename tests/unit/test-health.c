@@ -60,8 +60,13 @@ TEST(test_fatal) {
         assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
         assert_judged(&h, counted(5), HEALTH_DUE_EVENT, "had 2 fatal");
         assert_judged(&h, counted(6), HEALTH_DUE_RESCAN, "had 3 fatal");
-        /* A device that does not respond has no counters. */
+        /* The errors remain when the device did not respond for a while. */
         assert_judged(&h, (HealthReading) { .error = -EIO }, HEALTH_DUE_RESCAN, "all ones");
+        assert_judged(&h, counted(6), HEALTH_DUE_EVENT, "had 3 fatal");
+        assert_judged(&h, counted(6), HEALTH_DUE_RESCAN, NULL);
+        assert_judged(&h, (HealthReading) { .error = -EIO }, HEALTH_DUE_EVENT, "all ones");
+        assert_judged(&h, counted(8), HEALTH_DUE_EVENT, "had 2 fatal");
+        assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, NULL);
         assert_judged(&h, counted(6), HEALTH_DUE_EVENT, NULL);
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, "had 2 fatal");
         assert_judged(&h, counted(8), HEALTH_DUE_RESCAN, NULL);
