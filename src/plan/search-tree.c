@@ -179,8 +179,8 @@ static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t dev
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* Returns the Kin of a VF; a new Kin has no `first`. Returns NULL if another device of the VF's IOMMU group is free,
- * too. */
+/* Returns the Kin of a VF; a new Kin has no `first`. Returns NULL if another device of the VF's IOMMU group is free:
+ * such a VF is not interchangeable. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 
