@@ -60,7 +60,7 @@ typedef struct NodeChoice {
         const FabricPartition *partition;
 } NodeChoice;
 
-/* Initializes the planner. work is borrowed. 0 or -ENOMEM. Call planner_done() also after -ENOMEM. */
+/* Initializes the planner. view, r and work are borrowed. 0 or -ENOMEM. Call planner_done() also after -ENOMEM. */
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*

@@ -171,8 +171,8 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* Returns whether the VF is interchangeable with those of kin. The caller has checked that no other device of its group
- * is free. */
+/* Returns whether the VF is interchangeable with the VFs of kin. The caller has checked that no other device of its
+ * group is free. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
 
