@@ -67,9 +67,9 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
 
 /*
  * Makes the <hostdev> of one assigned or companion device, as in the document of domxml_make(). While a guest runs, the
- * <hostdev> has the address that the device has in this guest. It has no address, so that libvirt chooses a port, if
- * the running guest does not have the device, or if the allocation has no CPUs and hence no document.
- * VERDICT_NO_SUCH_DEVICE when no device has the slot; otherwise as domxml_make().
+ * <hostdev> has the address that the device has in this guest. It has no address, so that libvirt or Xen chooses the
+ * place, if the running guest does not have the device, if the allocation has no CPUs and hence no document, or with
+ * Xen. VERDICT_NO_SUCH_DEVICE when no device has the slot; otherwise as domxml_make().
  */
 Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                        const char *slot, char **ret, Refusal *ret_refusal);
