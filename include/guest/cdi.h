@@ -23,8 +23,8 @@ json_object *cdi_new(const char *kind);
  * out of memory. */
 json_object *cdi_add_device(json_object *cdi, const char *name);
 
-/* cdi_add_group() adds the device node of an IOMMU group, and /dev/vfio/vfio. For iommufd, cdi_add_cdev() adds that of
- * a VFIO character device ("vfio3"), and /dev/iommu. A node that the edits have already is not added again. 0 or
+/* cdi_add_group() adds the device node of an IOMMU group, and /dev/vfio/vfio. For iommufd, cdi_add_cdev() adds the node
+ * of a VFIO character device ("vfio3"), and /dev/iommu. A node that the edits have already is not added again. 0 or
  * -ENOMEM. */
 int cdi_add_group(json_object *edits, int group);
 int cdi_add_cdev(json_object *edits, const char *name);

@@ -26,12 +26,13 @@ typedef struct ConfidentialFacts {
         IommufdFacts iommufd; /* of this guest; confidential_facts() leaves it zero for CONFIDENTIAL_NONE */
         /* Its accelerators and NVSwitches. */
         unsigned modes;  /* bits of the ConfidentialMode of their pools; off for a device that cannot have that mode */
-        unsigned n_gpus; /* how many are GPUs whose mode is not off */
+        unsigned n_gpus; /* number of GPUs among them whose mode is not off */
         bool has_hopper; /* one of these GPUs is of NVIDIA's Hopper generation */
         bool assumes_mode; /* the mode of one of these GPUs is only that of its pool: NVIDIA's driver has not told its
                               mode */
-        bool lacks_gpu;    /* the node has a GPU of NVIDIA that this guest lacks; false if n_gpus is 0 */
-        bool lacks_switch; /* the node has an NVSwitch that this guest lacks; false if n_gpus is 0 */
+        bool lacks_gpu;    /* the node has a GPU of NVIDIA that this guest lacks; false if n_gpus is 0 or `type` is
+                              CONFIDENTIAL_NONE */
+        bool lacks_switch; /* the node has an NVSwitch that this guest lacks; false in the same cases */
 } ConfidentialFacts;
 #define CONFIDENTIAL_MODE_BIT(mode) (1U << (mode))
 

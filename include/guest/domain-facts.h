@@ -32,8 +32,8 @@ bool domain_facts_xen(const char *xml);
 
 /*
  * Returns the features of a libvirt and a QEMU of these versions (major * 1000000 + minor * 1000 + micro).
- * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), which have the kinds of confidential guests and take
- * precedence over the versions about iommufd; or NULL.
+ * capabilities: libvirt's <domainCapabilities> (formatdomaincaps), or NULL. They list the kinds of confidential guests;
+ * without them no kind is set. If they tell about iommufd, they override the versions.
  */
 LibvirtFeatures domain_facts_features(unsigned long libvirt, unsigned long qemu, const char *capabilities);
 /* Reads a firmware descriptor of QEMU (docs/interop/firmware.json), and sets f->firmware for the kinds of confidential

@@ -30,7 +30,7 @@ typedef struct GuestAddress {
 /* A domain document of the caller, to be filled in. */
 typedef struct DomainTemplate {
         const char *text;      /* the text of a <domain> */
-        bool qemu_commandline; /* keep elements of QEMU's namespace, unchecked; false: refuse them */
+        bool qemu_commandline; /* keep elements of other namespaces, such as QEMU's, unchecked; false: refuse them */
 } DomainTemplate;
 
 /* What the document gives the guest in fw_cfg: the topology for NCCL, and the slots and addresses of devices. */
@@ -67,9 +67,9 @@ Verdict domxml_make_with_lines(const Inventory *inv, const Config *config, const
 
 /*
  * Makes the <hostdev> of one assigned or companion device, as in the document of domxml_make(). While a guest runs, the
- * <hostdev> has the address that the device has in this guest. It has no address, so that libvirt chooses a port, if
- * the running guest does not have the device, or if the allocation has no CPUs and hence no document.
- * VERDICT_NO_SUCH_DEVICE when no device has the slot; otherwise as domxml_make().
+ * <hostdev> has the address that the device has in this guest. It has no address, so that libvirt or Xen chooses the
+ * place, if the running guest does not have the device, if the allocation has no CPUs and hence no document, or with
+ * Xen. VERDICT_NO_SUCH_DEVICE when no device has the slot; otherwise as domxml_make().
  */
 Verdict domxml_hostdev(const Inventory *inv, const Config *config, const Allocation *a, const DomainTemplate *template,
                        const char *slot, char **ret, Refusal *ret_refusal);
@@ -99,7 +99,8 @@ Verdict domxml_nccl_topology(const Inventory *inv, const Config *config, const A
  * Lists the guest addresses of the devices. While a guest runs (allocation_has_guest()), they are those that libvirt's
  * document of the domain has. Otherwise they are computed for each assigned and companion device, as in domxml_make()
  * without a template; a template with PCI controllers of its own moves the daemon's controllers to higher indices. With
- * Xen, which chooses the addresses itself, *ret is unchanged. The caller frees. 0, -ENOMEM, -E2BIG.
+ * Xen, which chooses the addresses itself, *ret is unchanged. The caller frees. 0, -ENOMEM, or -E2BIG: the guest has
+ * too few PCI buses.
  */
 int domxml_guest_addresses(const Inventory *inv, const Config *config, const Allocation *a, GuestAddress **ret,
                            size_t *ret_n);

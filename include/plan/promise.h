@@ -16,8 +16,8 @@
  */
 Verdict promise_check_config(const Policy *p, const Ledger *l, Refusal *ret);
 
-/* Returns true when holder got dev from a pool and no pool offers dev any more: dev then returns to the host when
- * holder is released. */
+/* Returns true when holder got dev from a pool, and no pool has dev any more or the policy now excludes it: dev then
+ * returns to the host when holder is released. */
 bool device_left_pools(const Policy *p, const Allocation *holder, const PciDevice *dev);
 /* Returns true when device_left_pools() is true for any device of the allocation. */
 bool allocation_left_pools(const Policy *p, const Allocation *a);
@@ -27,8 +27,9 @@ bool allocation_left_pools(const Policy *p, const Allocation *a);
  * allocated card, and no other device makes its IOMMU group unusable for a guest. If `a` is ready, the device must also
  * be bound to its driver (allocation_driver()) and have its vGPU, and the PF of a VF must not report other attributes
  * than the promised ones. Otherwise returns VERDICT_MISSING, _HARDWARE_CHANGED, _NO_IOMMU, _GROUP_NOT_VIABLE, _STUCK,
- * _NO_VFIO_DRIVER, _NO_VGPU or _CONTESTED. A device that is not settled is accepted. While a job works on a device
- * (DEVICE_BUSY), its driver, its attributes and a vGPU that is missing are not checked.
+ * _NO_VFIO_DRIVER, _NO_VGPU or _CONTESTED. A device that is not settled is accepted. Before `a` is ready, and while a
+ * job works on a device (DEVICE_BUSY), the driver and the attributes are not checked, and a vGPU may be missing if the
+ * GPU has room for it.
  */
 Verdict promise_check_device(const HostView *view, const Allocation *a, const AllocationDevice *d, Refusal *ret);
 /*

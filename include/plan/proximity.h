@@ -6,7 +6,8 @@
 
 #include "plan/request.h"
 
-/* Parses text, and adds its limits to the request. VERDICT_NONE or VERDICT_INVALID_REQUEST. */
+/* Parses text, and adds its limits to the request. VERDICT_NONE, VERDICT_INVALID_REQUEST, or VERDICT_LIMIT: out of
+ * memory. */
 Verdict proximity_parse(const char *text, Request *r, Refusal *ret);
 
 /* Formats one limit: "gpu:disk=node". NULL: out of memory. */

@@ -45,8 +45,9 @@ typedef struct RequestDevice {
 } RequestDevice;
 
 typedef struct Request {
-        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is also that of the guest's slots. Has
-                                                 services too, which callers name like pools */
+        RequestPool pools[REQUEST_POOLS_MAX]; /* in the caller's order, which is also that of the guest's slots. Callers
+                                                 name services like pools, so services are here too until
+                                                 request_for_hardware() moves them */
         size_t n_pools;
         RequestPool services[REQUEST_POOLS_MAX]; /* the services among the pools; set by request_for_hardware() */
         size_t n_services;
@@ -67,11 +68,11 @@ typedef struct Request {
         CpuSet memory_from;  /* ids of nodes: each cell's memory comes from the nearest of them; empty: from the node of
                                 the cell's CPUs */
         NumaPolicy numa;     /* policy for all pools that have no stricter one */
-        Proximity proximity; /* the largest distance between a GPU and its NIC */
+        Proximity proximity; /* the largest allowed distance between a GPU and its NIC */
         RequestLimit limits[REQUEST_LIMITS_MAX];
         size_t n_limits;
         Confidential confidential; /* SNP or TDX: the guest's memory shall be encrypted */
-        GuestTopology topology;    /* invalid: mirror if there are several devices and it fits, else flat */
+        GuestTopology topology;    /* _GUEST_TOPOLOGY_INVALID: mirror for several devices if it fits, else flat */
         uint32_t hold;             /* length of a lease in seconds; 0: no lease, prepare the devices at once */
         char *tag, *token;         /* Allocation.tag and .token; NULL: none */
         char *consumer;            /* Allocation.consumer; NULL: none */

@@ -23,8 +23,8 @@ typedef struct Score {
                                those on their NUMA nodes: a device on such a switch counts twice */
         unsigned vf_load;   /* pairs of VFs on one PF that VfPlacement=spread wants to avoid; see below */
         unsigned vf_left;   /* VFs that stay free or held on the PFs of chosen VFs of pools with VfPlacement=pack */
-        unsigned broken;    /* number of GPUs in the NVLink partitions that the plan breaks: partitions that are free as
-                               a whole, larger than the chosen partition, and share a GPU with it */
+        unsigned broken; /* sum of the sizes of the NVLink partitions that the plan breaks: partitions that are free as
+                            a whole, larger than the chosen partition, and share a GPU with it */
 } Score;
 
 /*

@@ -26,7 +26,7 @@ DEFINE_CLEANUP(VfIdentities *, vf_identities_free)
  * Merges the attributes of each assigned VF from its pool, from the request for all slots of the pool, and from the
  * request for the VF's slot; the later source wins. Priority and protocol always come from the same source as the VLAN.
  * VERDICT_NOT_SUPPORTED: attributes for a device that is no VF. VERDICT_INVALID_REQUEST: the attributes contradict each
- * other. VERDICT_ALLOCATED: another allocation has the MAC or GUID.
+ * other. VERDICT_ALLOCATED: another allocation has the MAC or GUID. VERDICT_LIMIT: out of memory.
  */
 Verdict vf_identity_merge(Allocation *a, const HostView *view, const Request *r, Refusal *ret);
 

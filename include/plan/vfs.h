@@ -25,8 +25,8 @@ Verdict plan_check_vfs_idle(const HostView *view, const PciDevice *pf, Refusal *
 
 /*
  * Computes the attributes of count VFs for the time when they are not allocated: the stable identity and the attributes
- * of the pool. If the PF has count VFs already: none for VFs of an mlx4 card, nor for a VF that has a driver or an
- * allocation, or that ledger_check_kept() refuses. node: as in vf_identities_new(). The caller frees *ret. 0 or
- * -ENOMEM.
+ * of the pool. If the PF has count VFs already: none for VFs of an mlx4 card, nor for a VF that is missing, that has a
+ * driver or an allocation, or that ledger_check_kept() refuses. node: as in vf_identities_new(). The caller frees *ret.
+ * 0 or -ENOMEM.
  */
 int plan_vf_attributes(const HostView *view, const char *node, const PciDevice *pf, unsigned count, VfAttributes **ret);

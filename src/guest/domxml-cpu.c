@@ -7,7 +7,7 @@
 #include "domxml-internal.h"
 #include "util/strings.h"
 
-#define DISTANCE_SELF     10U  /* the only value that libvirt accepts */
+#define DISTANCE_SELF     10U  /* of a cell to itself: the only value that libvirt accepts */
 #define DISTANCE_REMOTE   20U  /* when the host's distance is unknown */
 #define DISTANCE_NEAREST  11U  /* the least between two cells: libvirt refuses 10 */
 #define DISTANCE_FARTHEST 254U /* the most: 255 means unreachable */

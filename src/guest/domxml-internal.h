@@ -45,15 +45,15 @@ xmlNode *node_need(Domain *d, xmlNode *parent, const char *name);
 void node_set(Domain *d, xmlNode *node, const char *attribute, const char *format, ...) _printf_(4, 5);
 void node_set_text(Domain *d, xmlNode *node, const char *format, ...) _printf_(3, 4);
 void node_set_cpus(Domain *d, xmlNode *node, const char *attribute, const CpuSet *set);
-/* Writes a size in the largest unit that divides it, and the unit. attribute: NULL: writes the size as the text of the
- * node. */
+/* Writes a size in the largest unit that divides it, and the attribute `unit`. The size is written to `attribute` or,
+ * if that is NULL, as the text of the node. */
 void node_set_size(Domain *d, xmlNode *node, const char *attribute, uint64_t bytes);
 /* Adds a child to <domain> before the anchor; domain_take() moves an existing child there, or adds a missing one. */
 xmlNode *domain_add(Domain *d, const char *name);
 xmlNode *domain_take(Domain *d, const char *name);
 /* Adds a comment before <domain>. */
 void domain_add_comment(Domain *d, const char *format, ...) _printf_(2, 3);
-/* Formats a node. node: NULL: the whole document. The caller frees; NULL when out of memory. */
+/* Formats a node or, if node is NULL, the whole document. The caller frees; NULL when out of memory. */
 char *document_text(xmlDoc *doc, xmlNode *node);
 
 /*

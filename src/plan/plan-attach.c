@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* Plans devices for an existing allocation, as a request for its present and its new devices. The planner chooses only
- * the new ones. */
+/* Plans devices for an existing allocation, as one request that names the devices which the allocation has and asks for
+ * the new ones. The planner chooses only the new ones. */
 
 #include <errno.h>
 
@@ -10,8 +10,8 @@
 #include "plan/vfidentity.h"
 #include "util/strings.h"
 
-/* Returns whether a plan can have the present device `d`. A device that no plan can have, for example a missing one,
- * does not influence where new devices are. */
+/* Returns whether a plan can include `d`, a device that the allocation has. A device that no plan can include, for
+ * example a missing one, does not influence where new devices are. */
 static bool can_take(const HostView *view, const AllocationDevice *d) {
         const PciDevice *dev = inventory_find(view->inventory, d->address);
         const Pool *pool = dev ? policy_pool(view->policy, dev) : NULL;
@@ -21,8 +21,8 @@ static bool can_take(const HostView *view, const AllocationDevice *d) {
                !device_is_in_use(view, dev);
 }
 
-/* Adds to HostView.in_use the assigned devices of `a` that no plan can have, so that the planner skips them. The caller
- * frees *ret. 0 or -ENOMEM. */
+/* Adds to HostView.in_use the assigned devices of `a` that no plan can include, except lost ones, so that the planner
+ * skips them. *ret is the new in_use; the caller frees it. 0 or -ENOMEM. */
 static int skip_others(HostView *view, const Allocation *a, PciAddress **ret) {
         PciAddress *skipped = calloc(view->n_in_use + a->n_devices + 1, sizeof(*skipped));
         size_t n = 0;
@@ -51,9 +51,9 @@ static int add_present(Request *whole, const char *pool, PciAddress address) {
         return r < 0 ? r : request_add_device(whole, pool, address);
 }
 
-/* Makes a request for the new devices of r together with the devices of `a` that a plan can have, for the consumer of
- * `a` and on the nodes of its cells. 0, -ENOMEM, -E2BIG (too many pools or devices), or -EEXIST (`a` has a device that
- * r names). */
+/* Makes a request for the new devices of r together with the devices of `a` that a plan can include, for the consumer
+ * of `a` and on the nodes of its cells. 0, -ENOMEM, -E2BIG (too many pools or devices), or -EEXIST (`a` has a device
+ * that r names). */
 static int make_whole(const HostView *view, const Allocation *a, const Request *r, Request *whole) {
         int k;
 
@@ -62,7 +62,8 @@ static int make_whole(const HostView *view, const Allocation *a, const Request *
         whole->numa = r->numa;
         whole->proximity = r->proximity;
         whole->topology = a->topology;
-        whole->no_fabric = true; /* present GPUs may be a partition; check_fabric() refused new ones that need one */
+        /* The GPUs that `a` has may be a partition. check_fabric() has refused new GPUs that need one. */
+        whole->no_fabric = true;
         for (size_t i = 0; k >= 0 && i < r->n_pools; i++)
                 k = request_add_pool(whole, r->pools[i].pool, r->pools[i].count);
         for (size_t i = 0; k >= 0 && i < r->n_at; i++)
@@ -95,7 +96,7 @@ static char *find_slot(const Allocation *a, const Allocation *part, const char *
 }
 
 /* Moves the new devices of the plan to part, with slot names that `a` does not have. Companions come right after their
- * device in the plan; those of a present device are left out. 0 or -ENOMEM. */
+ * device in the plan; a companion of a device that `a` has is left out. 0 or -ENOMEM. */
 static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         const char *owner = NULL;
 
@@ -126,7 +127,7 @@ static int take_new(const Allocation *a, Allocation *plan, Allocation *part) {
         return 0;
 }
 
-/* Leaves only the new devices in the plan, and merges their VF attributes. */
+/* Leaves only the new devices in the plan, and gives them the merged VF attributes of pool and request. */
 static Verdict keep_new(const HostView *view, const Allocation *a, const Request *r, Plan *plan, Refusal *ret) {
         _cleanup_(cleanup_allocation_free) Allocation *part = allocation_new(a->name);
         Verdict v;
@@ -197,7 +198,8 @@ static Verdict check_services(const HostView *view, const Allocation *a, const R
         return VERDICT_NONE;
 }
 
-/* Refuses a plan with too few new devices: it chose devices that `a` holds already as members of an IOMMU group. */
+/* Refuses a plan with too few new devices: such a plan chose devices that `a` holds already as members of an IOMMU
+ * group. */
 static Verdict check_count(const Allocation *a, const Allocation *part, const Request *r, Refusal *ret) {
         unsigned wanted = 0, n = 0;
 
@@ -211,8 +213,8 @@ static Verdict check_count(const Allocation *a, const Allocation *part, const Re
                       "The best devices for '%s' are in IOMMU groups that it holds already.", a->name);
 }
 
-/* Refuses new GPUs in a confidential mode if `a` has CPUs: its guest is not confidential (check_request()). Present
- * devices are not checked, and stay even if their pool has another mode now. */
+/* Refuses new GPUs in a confidential mode if `a` has CPUs: its guest is not confidential (check_request()). Devices
+ * that `a` has are not checked, and stay even if their pool has another mode now. */
 static Verdict check_confidential(const HostView *view, const Allocation *a, const Allocation *part, Refusal *ret) {
         ConfidentialFacts f = confidential_facts(view->inventory, view->config, part, a->confidential);
 
@@ -233,8 +235,8 @@ static Verdict check_slots(const Allocation *part, const Request *r, Refusal *re
         return VERDICT_NONE;
 }
 
-/* Plans the new devices alone. If too few are free for that too, replaces *ret by the refusal of this plan, whose
- * figures leave out the devices of `a`. */
+/* Plans the new devices alone. If too few devices are free for this plan too, replaces *ret by its refusal, whose
+ * figures count only the new devices as wanted. */
 static void refuse_new_alone(const HostView *view, const Request *r, Refusal *ret) {
         _cleanup_(cleanup_plan_free) Plan *plan = NULL;
         _cleanup_refusal_ Refusal alone = { 0 };

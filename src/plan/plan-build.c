@@ -15,8 +15,8 @@ typedef struct DevicePair {
         Distance distance;
 } DevicePair;
 
-/* Of the devices in `smaller` that are within `reach` and have fewer than `share` partners, returns the index of the
- * one with the fewest partners. Returns n if there is none. */
+/* Of the devices in `smaller` that are within `reach` of `device` and have fewer than `share` partners, returns the
+ * index of the one with the fewest partners. Returns n if there is none. */
 static size_t find_partner(const Locality *l, uint32_t device, const uint32_t *smaller, const unsigned *used, size_t n,
                            unsigned share, Distance reach) {
         size_t best = n;
@@ -159,7 +159,8 @@ void plan_limits_free(Plan *plan) {
         free(plan->limits);
 }
 
-/* Records the vGPU that the VF or slot will have. The VF or slot keeps its host driver. 0 or -ENOMEM. */
+/* Records the vGPU that dev, a VF or a slot for a mediated device, will have. dev keeps its host driver. 0 or -ENOMEM.
+ */
 static int add_vgpu(AllocationDevice *d, const HostView *view, const PciDevice *dev, const Pool *pool) {
         VgpuRoom room;
 

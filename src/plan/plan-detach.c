@@ -59,11 +59,11 @@ static bool finds_gpus(const HostView *view, const Allocation *a, const FabricPa
 }
 
 /*
- * Returns whether `d` is a GPU of the NVLink partition of `a`. A GPU in a pool with Fabric=yes always is one. But the
- * pool of `d` may have lost Fabric= since the allocation, or be gone; then the module id of `d` decides. The module id
- * may be unknown, for example while the GPU is lost (a lost GPU may come back), or the configuration may no longer have
- * the partition. Then `d` counts as a GPU of the partition in two cases: `a` has a GPU of the same model whose module
- * is in the partition, or no GPU of `a` is known to be in the partition.
+ * Returns whether `d` is a GPU of the NVLink partition of `a`. If `a` has a partition, each of its GPUs from pools with
+ * Fabric=yes is in it. But the pool of `d` may have lost Fabric= since the allocation, or be gone; then the module id
+ * of `d` decides. The module id may be unknown, for example while the GPU is lost (a lost GPU may come back), or the
+ * configuration may no longer have the partition. Then `d` counts as a GPU of the partition in two cases: `a` has a GPU
+ * of the same model whose module is in the partition, or no GPU of `a` is known to be in the partition.
  */
 static bool is_in_partition(const HostView *view, const Allocation *a, const AllocationDevice *d) {
         const Pool *pool = d->pool ? config_find_pool(view->config, d->pool) : NULL;

@@ -26,7 +26,7 @@ static bool is_known(const Planner *p, const FabricPartition *partition) {
         return true;
 }
 
-/* Returns whether Fabric Manager reports the partition, or its partitions are unknown. */
+/* Returns whether Fabric Manager reports the partition, or it is unknown which partitions Fabric Manager has. */
 static bool is_supported(const Planner *p, const FabricPartition *partition) {
         return !p->context->fabric || fabric_table_has(p->context->fabric, partition);
 }
@@ -56,7 +56,7 @@ static unsigned count_broken(const Planner *p, const FabricPartition *partition)
         return n;
 }
 
-/* Returns the index of the request's pool that has the device; n_pools: none has it. */
+/* Returns the index of the request's pool that has the device, or n_pools if none has it. */
 static size_t find_pool(const Planner *p, const PciDevice *dev) {
         const Pool *pool = policy_pool(p->context->policy, dev);
         size_t i = 0;
@@ -206,7 +206,7 @@ static bool has_size(const Planner *p, const FabricPartition *partition) {
         return fabric_count(partition->modules) == count_wanted(p);
 }
 
-/* Returns whether the request could have the partition if all its GPUs were free. */
+/* Returns whether the request could have the partition if all its GPUs were free and Fabric Manager had it. */
 static bool is_candidate(const Planner *p, const FabricPartition *partition) {
         return has_size(p, partition) && is_known(p, partition) && !lacks_named(p, partition);
 }

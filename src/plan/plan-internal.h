@@ -37,12 +37,13 @@ typedef struct Planner {
         uint64_t page_size;
         size_t nodes[INVENTORY_NODES_MAX]; /* indices of the nodes with CPUs, on which a guest can be; ascending */
         size_t n_nodes;
-        unsigned spoiled[INVENTORY_NODES_MAX]; /* by node index: free devices of any pool */
+        unsigned spoiled[INVENTORY_NODES_MAX]; /* by node index: number of free devices, of all pools */
         uint32_t
                 modules[FABRIC_MODULE_MAX + 1]; /* by module id: 1 + the inventory index of its GPU; 0: none is known */
         uint64_t held; /* bits of the modules in the partitions of allocations. A GPU with such a module may still be
                           free, after a change of Module= or Partitions= */
-        const FabricPartition *partition; /* exactly these GPUs of Fabric=yes pools shall be in the plan; NULL: any */
+        const FabricPartition *partition; /* the plan takes exactly the GPUs of this partition from pools with
+                                             Fabric=yes; NULL: any GPUs */
         unsigned broken;                  /* Score.broken of the partition */
 } Planner;
 
@@ -50,16 +51,16 @@ typedef struct Planner {
 typedef struct NodeChoice {
         size_t nodes[ALLOCATION_CELLS_MAX];
         size_t n_nodes;
-        unsigned cpus[ALLOCATION_CELLS_MAX];   /* share of the node at this position in nodes, as is memory */
+        unsigned cpus[ALLOCATION_CELLS_MAX];   /* by position in `nodes`, as is memory: number of CPUs from that node */
         uint64_t memory[ALLOCATION_CELLS_MAX]; /* bytes */
         size_t places[ALLOCATION_REGIONS_MAX]; /* by region: a position in nodes. The region is on the node that gives
                                                   memory (Planner.memory_node) to the node at that position. SIZE_MAX:
-                                                  the region exists */
+                                                  the region exists already */
         Picks picks;                           /* the devices; its score includes the nodes */
         const FabricPartition *partition;
 } NodeChoice;
 
-/* Initializes the planner. work is borrowed. 0 or -ENOMEM. Call planner_done() also after -ENOMEM. */
+/* Initializes the planner. view, r and work are borrowed. 0 or -ENOMEM. Call planner_done() also after -ENOMEM. */
 int planner_init(Planner *p, const HostView *view, const Request *r, uint64_t *work);
 void planner_done(Planner *p);
 /*
@@ -98,9 +99,10 @@ bool planner_gives_memory(const Planner *p, size_t node);
 Verdict planner_give_up(int r, Refusal *ret);
 
 /*
- * Refuses after planner_choose() found nothing. Names with figures the first of these that is the cause: too few
- * devices, no NVLink partition, CPUs or memory, proximity, NUMA policy. Also names the nearest request that would fit
- * or, if the request is exact (request_is_exact()), what the request names.
+ * Refuses after planner_choose() found nothing. Checks these causes in this order, and names the first one that
+ * applies, with figures: too few devices, no whole NVLink partition, too few CPUs or too little memory, the proximity,
+ * the NUMA policy. Also names the nearest request that would fit, if planner_nearest() finds one; for an exact request
+ * (request_is_exact()), it lists what the request names instead.
  */
 Verdict planner_refuse(const Planner *p, Refusal *ret);
 
@@ -128,8 +130,9 @@ const FabricPartition *planner_partition(const HostView *view, const Allocation 
 
 /* plan-fabric.c. Returns whether the request's GPUs must form an NVLink partition. */
 bool planner_wants_partition(const Planner *p);
-/* Leaves only the GPUs of the partition as candidates of pools with Fabric=yes, in p, a copy of the planner, and in its
- * search. Returns false if the request cannot have this partition; p must then be dropped. */
+/* Leaves only the GPUs of the partition as candidates of pools with Fabric=yes. Changes p, which must be a copy of the
+ * planner, and the search, which p shares with the planner. Returns false if the request cannot have this partition; p
+ * must then be dropped. */
 bool planner_narrow(Planner *p, const FabricPartition *partition);
 /* Refuses if the request cannot have any partition. */
 Verdict planner_check_fabric(const Planner *p, Refusal *ret);

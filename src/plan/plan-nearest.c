@@ -86,7 +86,8 @@ static bool is_new(const Nearest *n, const Region *region) {
         return !ledger_find_region(n->planner->context->ledger, region->name);
 }
 
-/* Makes a new region smaller: tries ordinary pages, then halves its size until it fits. Returns as has_room(). */
+/* Makes a new region fit: tries ordinary pages, then halves the size until there is room. Leaves an existing region
+ * alone. Returns as has_room(). */
 static int lower_region(Nearest *n, Region *region) {
         Region wanted = *region;
         int r = 0;

@@ -42,9 +42,9 @@ static void judge_nodes(const Planner *p, NumaPolicy policy, const NodeChoice *c
                 ret[choice->nodes[i]] = NODE_AFFINITY_LOCAL;
 }
 
-/* Counts the candidates in task->have, and sets the lower bounds, which leave out NICs of GPUs: task->off is the number
- * of wanted devices beyond the candidates on the guest's nodes; task->remote is the number beyond these and the
- * candidates on an unknown node. Returns false if a pool has too few candidates in all. */
+/* Counts the candidates in task->have, and sets two lower bounds, which leave out NICs of GPUs: task->off is the number
+ * of wanted devices beyond the candidates on the guest's nodes; task->remote is the number of wanted devices beyond the
+ * candidates on the guest's nodes and on an unknown node. Returns false if a pool has too few candidates in all. */
 static bool count_off_node(const Planner *p, SearchTask *task) {
         for (size_t i = 0; i < p->request->n_pools; i++) {
                 unsigned *have = task->have[i], wanted = p->pools[i].wanted;
@@ -111,8 +111,8 @@ static int check_limits(const Planner *p) {
         return r == -E2BIG ? 0 : r;
 }
 
-/* Distributes the shares of CPUs: each node, from the lowest on, gets the largest share left that it has room for.
- * False: a node has no room for any. */
+/* Distributes the shares of CPUs: each node, from the lowest on, gets the largest remaining share for which it has
+ * room. False: a node has no room for any remaining share. */
 static bool share_cpus(const Planner *p, NodeChoice *choice) {
         unsigned shares[ALLOCATION_CELLS_MAX];
 

@@ -169,8 +169,8 @@ static char *describe_shares(const Planner *p, const Request *r, size_t n_nodes)
         return string_format(" of %u to %u", shares[n_nodes - 1], shares[0]);
 }
 
-/* Suggests another number of guest cells only if the request has a number, and others have room. Without a number, all
- * were tried. */
+/* Suggests another number of guest cells only if the request has a number, and others have room. Without a number, the
+ * planner has tried all numbers. */
 static Verdict refuse_cpus(const Planner *p, const Request *r, Refusal *ret) {
         size_t exactly = r->cells ?: r->n_host_nodes,
                most = numa_policy_allows_several(r->numa) ? ALLOCATION_CELLS_MAX : 1,
@@ -352,7 +352,7 @@ static NumaPolicy weaker_policy(const Planner *p) {
 
 /* Blames the NUMA policy of the request, together with a limited proximity, in two cases: the request fits with the
  * policy 'preferred', or no pool has a policy stricter than that. Else blames the policies of the pools if the request
- * fits without these. Otherwise blames all of them. */
+ * fits without them. Otherwise blames the policies of request and pools, and a limited proximity. */
 static Verdict check_numa(const Planner *p, Refusal *ret) {
         _cleanup_free_ char *own = NULL, *pools = list_policies(p), *all = NULL, *remedy = NULL,
                             *proximity = request_proximity_format(p->request);
@@ -385,8 +385,8 @@ static Verdict check_numa(const Planner *p, Refusal *ret) {
                            ret);
 }
 
-/* Returns the limit without which the request fits: its index, or n_limits for the GPU-NIC proximity. n_limits + 1: no
- * single one. A negative errno: unknown. */
+/* Returns the index of the limit without which the request fits, or n_limits if that is the GPU-NIC proximity. Returns
+ * n_limits + 1 if the request does not fit without any single one, or a negative errno if that is unknown. */
 static int find_limit(const Planner *p) {
         for (size_t i = 0; i <= p->request->n_limits; i++) {
                 Request r = *p->request;

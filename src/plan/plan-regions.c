@@ -26,7 +26,8 @@ static size_t memory_node(const Planner *p, const NodeChoice *choice, size_t at)
 }
 
 /* Returns how much memory, in pages of this size, the guest takes from the node that serves position `at`: the shares
- * of all positions that this node serves, and those of the first n_regions regions that are placed on it. */
+ * of all positions that this node serves, and the sizes of those regions among the first n_regions that are placed on
+ * it. */
 static uint64_t taken(const Planner *p, const NodeChoice *choice, size_t at, uint64_t page_size, size_t n_regions) {
         const Request *r = p->request;
         size_t node = memory_node(p, choice, at);

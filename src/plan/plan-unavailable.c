@@ -142,7 +142,8 @@ static void append_reasons(const HostView *view, const Pool *pool, Refusal *ret)
                                       ARE(n - REASONS_MAX));
 }
 
-/* Counts the devices of a pool. *ret_held: how many of them an allocation, and not the policy, keeps from being free.
+/* Counts the devices of a pool. *ret_held: how many of them are not free because of an allocation, although the policy
+ * permits them.
  */
 static void count_pool(const Planner *p, const Pool *pool, unsigned *ret_all, unsigned *ret_held) {
         const HostView *view = p->context;

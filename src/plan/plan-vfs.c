@@ -67,7 +67,7 @@ static Verdict check_promised(const HostView *view, const PciDevice *pf, Refusal
         return VERDICT_NONE;
 }
 
-/* Refuses if a VF is in quarantine, used by a guest without an allocation, or worked on by a job; or if it is bound to
+/* Refuses if a VF is in quarantine, used by a guest without an allocation, or blocked by a job; or if it is bound to
  * a host driver, because the host may use it even if its netdev is down. */
 static Verdict check_drivers(const HostView *view, const PciDevice *pf, Refusal *ret) {
         Verdict v = VERDICT_NONE;

@@ -63,8 +63,9 @@ static Verdict check_architecture(const HostView *view, const Request *r, Refusa
                       QUOTABLE(inventory_architecture(view->inventory)));
 }
 
-/* Who gives out the devices of a pool. With has_claims, the daemon allocates them for a consumer that has claimed them,
- * if the request names each of them. Without has_claims, it allocates none of them. */
+/* Who gives out the devices of a pool. If another scheduler does (name is set): with has_claims, the daemon allocates
+ * the devices for a consumer that has claimed them, if the request names each of them; without has_claims, it allocates
+ * none of them. */
 static const struct {
         const char *name; /* NULL: the daemon itself */
         bool has_claims;

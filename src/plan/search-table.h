@@ -33,8 +33,8 @@ unsigned cost_get(Cost cost, CostField field);
 /* Returns COST_OFF and COST_REMOTE of a cost, without the other fields, for comparison with other such results. */
 Cost cost_off_node(Cost cost);
 
-/* COUNT_MAX is the largest count that leaves the uppermost bit of its byte clear. COUNT_GUARDS are these bits of all
- * bytes. */
+/* COUNT_MAX is the largest count that leaves the uppermost bit of its byte clear. COUNT_GUARDS has the uppermost bit of
+ * each byte. */
 #define COUNT_MAX    0x7fU
 #define COUNT_GUARDS 0x8080808080808080ULL
 

@@ -171,16 +171,16 @@ static int leaf_compare(const void *a, const void *b) {
         return x->device < y->device ? -1 : x->device > y->device;
 }
 
-/* Returns whether the VF is interchangeable with those of kin. The caller has checked that no other device of its group
- * is free. */
+/* Returns whether the VF is interchangeable with the VFs of kin. The caller has checked that no other device of its
+ * group is free. */
 static bool is_like(const VfFamily *k, const Kin *kin, size_t pool, uint32_t device) {
         const PciDevice *devices = k->context->inventory->devices;
 
         return kin->first->pool == pool && devices[kin->first->device].numa_node == devices[device].numa_node;
 }
 
-/* Returns the Kin of a VF; a new Kin has no `first`. Returns NULL if another device of the VF's IOMMU group is free,
- * too. */
+/* Returns the Kin of a VF; a new Kin has no `first`. Returns NULL if another device of the VF's IOMMU group is free:
+ * such a VF is not interchangeable. */
 static Kin *find_kin(VfFamily *k, size_t pool, uint32_t device) {
         Kin *kin = &k->kin[k->family[device]];
 

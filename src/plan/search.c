@@ -18,8 +18,8 @@ struct Search {
         Table *spare;
         /* Of the current walk: */
         const SearchTask *task;
-        Distance worst;                           /* the largest distance of a GPU-NIC pair */
-        Cost most;                                /* the most devices off the nodes, in the form of cost_off_node() */
+        Distance worst; /* the largest allowed distance of a GPU-NIC pair */
+        Cost most;      /* the most devices allowed off the nodes, in the form of cost_off_node() */
         NodeAffinity farthest[REQUEST_POOLS_MAX]; /* by pool: the largest affinity that a candidate may have */
         unsigned have[REQUEST_POOLS_MAX];         /* by pool: number of candidates */
         unsigned others[REQUEST_POOLS_MAX];       /* by pool: number of candidates that the walk has not reached yet */

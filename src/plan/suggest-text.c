@@ -82,8 +82,8 @@ static bool has_device(const Choice *c, const PciDevice *dev) {
         return vf == c->of_vfs && pci_addresses_have(c->devices, c->n, vf ? dev->physfn : dev->address);
 }
 
-/* Adds a comment if devices of the pool have this verdict: the first of them, the number of the others, and why it
- * cannot be allocated. */
+/* Adds a comment if devices of the pool have this verdict: the address of the first such device, the number of the
+ * others, and why the first cannot be allocated. */
 static void write_verdict(Text *t, const Policy *policy, const Choice *c, Verdict verdict) {
         const Inventory *inv = policy->inventory;
         _cleanup_refusal_ Refusal why = { 0 };
