@@ -277,7 +277,7 @@ static void view_vgpu(json_object *d) {
         view_field("vGPU", "%s%s", reply_text(vgpu, "type") ? "type " : "none",
                    reply_text(vgpu, "type") ? reply_text(vgpu, "type") : "");
         for (size_t i = 0; i < member_length(vgpu, "creatable"); i++)
-                view_field(i ? "" : "vGPU types", "%s", json_object_get_string(member_at(vgpu, "creatable", i)));
+                view_field(i ? "" : "vGPU types", "%s", reply_element_cell(vgpu, "creatable", i));
 }
 
 static void view_numa_node(json_object *d) {
