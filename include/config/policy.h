@@ -32,7 +32,8 @@ Policy *policy_free(Policy *p);
 DEFINE_CLEANUP(Policy *, policy_free)
 
 /* Adds to inv the VFs that the daemon would create with this configuration (inventory_expect_vfs()), if their addresses
- * can be computed. inv: the inventory of a recorded machine, with PciDevice.critical set. Returns 0 or -ENOMEM. */
+ * can be computed. inv: an inventory that was read outside the daemon, of this machine or of a recorded one, with
+ * PciDevice.critical set. Returns 0 or -ENOMEM. */
 int policy_expect_vfs(const Config *config, Inventory *inv);
 
 /* Adds "file:line: sentence" to the problems of p, up to CONFIG_PROBLEMS_MAX. Returns 0 or -ENOMEM. */

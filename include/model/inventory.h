@@ -326,9 +326,10 @@ bool inventory_gpu_has_memory_node(const Inventory *inv, const PciDevice *dev);
 /* Returns true when the device's attribute numa_node is a node that the machine does not have. */
 bool pci_device_has_unlisted_node(const Inventory *inv, const PciDevice *dev);
 /*
- * Returns the node from which a guest with CPUs of node `id` gets its memory: the nearest node in the set `from`, the
- * lowest of several. If `from` is NULL: node `id`, or if it has no memory, the nearest node with both CPUs and memory.
- * -1: there is no such node, or no distance is known.
+ * Returns the node from which a guest with CPUs of node `id` gets its memory: the nearest node in the set `from`; of
+ * equally near nodes, the lowest. If `from` is NULL: node `id`, or if it has no memory, the nearest node with both CPUs
+ * and memory. If only one node qualifies, returns it even if its distance is unknown. -1: node `id` does not exist, no
+ * node qualifies, or several qualify and no distance to them is known.
  */
 int inventory_memory_node(const Inventory *inv, int id, const CpuSet *from);
 size_t inventory_device_index(const Inventory *inv, const PciDevice *dev);

@@ -51,7 +51,8 @@ static void log_dropped(const HostState *host) {
         }
 }
 
-/* Refuses a policy that offers the same hardware twice: a PF and its VFs, in pools or in a pool and an allocation. */
+/* Refuses a policy that offers the same hardware twice: pools offer a PF and also offer or would create its VFs, or
+ * pools offer or would create VFs of a PF that is allocated. */
 static Verdict check_twice(const Policy *policy, const Ledger *ledger, Refusal *ret) {
         if (policy->conflict.verdict != VERDICT_NONE)
                 return refuse(ret, policy->conflict.verdict, &policy->conflict.device, policy->conflict.remedy, "%s",

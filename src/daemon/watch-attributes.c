@@ -177,7 +177,8 @@ static const PciDevice *find_pf(const Manager *m, const char *interface) {
 static void note_link(Manager *m, const char *interface) {
         const PciDevice *pf;
 
-        /* The interface may be the first one of its PF, which can set GUIDs only with an interface. */
+        /* This may be the PF's first interface. Without MLNX_OFED, the GUIDs of a PF's VFs can be set only through an
+         * interface of the PF. */
         if (manager_refresh_guids(m) > 0) {
                 note_all_devices(m);
                 note_turn(m);

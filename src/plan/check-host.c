@@ -238,8 +238,9 @@ void check_memory(const CheckFacts *facts, CheckReport *report) {
         const NumaNode *node;
         size_t n = 0, more;
 
-        /* Skip GPUs with has_memory_node: the policy refuses them while the host has their memory online
-         * (policy_host_needs()), and check_pools() reports those in pools. */
+        /* Skip GPUs with has_memory_node: policy_host_needs() decides about them. If their memory is online, the policy
+         * refuses them, and check_pools() reports those in pools. It accepts GPUs of pools with StopServices=, because
+         * the job first stops the services that use the memory. */
         for (size_t i = 0; i < inv->n_devices; i++) {
                 const PciDevice *dev = &inv->devices[i];
 

@@ -98,8 +98,8 @@ static Verdict check_scheduler(const Pool *pool, const Request *r, unsigned coun
                       r->consumer ? "not each of them with 'at'" : "no consumer");
 }
 
-/* Checks the services before the pools, since request_for_hardware() adds the pool of a Via= that the caller has not
- * named. */
+/* Refuses a service whose Via= names an unusable pool. Call it before check_pools(): request_for_hardware() adds the
+ * pool of Via= to the request, and check_pools() would refuse a pool that the caller has not named. */
 static Verdict check_services(const HostView *view, const Request *r, Refusal *ret) {
         for (size_t i = 0; i < r->n_services; i++) {
                 const RemoteService *s = config_find_service(view->config, r->services[i].pool);

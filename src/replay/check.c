@@ -201,7 +201,8 @@ static int check_root(HostState *state, const char *node, const char *root, cons
         CheckFacts facts = { .running = daemon || streq(node, "/"), .daemon = daemon };
         CheckReport report = { 0 };
         char cmdline[ROOT_CMDLINE_MAX];
-        /* Even with --sysroot=, the daemon reads its configuration from /etc of this machine. */
+        /* If `daemon` is set, replay_read() searches for the configuration on this machine, not below `root`: the
+         * daemon's --sysroot= does not apply to its configuration files. */
         int r = replay_read(state, node, root, daemon, config, ret_problem);
 
         if (r < 0)

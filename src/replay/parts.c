@@ -246,11 +246,10 @@ static int record_aliases(Recorder *r, const Entry *entry) {
         return driver_list_modules_alias(r->fs, path) >= 0 && streq(path, entry->path) ? record_entry(r, entry) : 0;
 }
 
-/*
- * The recorded parts. A component of a pattern is a name, a pattern of fnmatch(), or a list of both in braces. "." is
- * the directory itself. An entry below sys/ is recorded by the path of its directory without links. Directories are
- * recorded without their contents, and links without the files to which they point.
- */
+/* The recorded parts. A component of a pattern is a name, a pattern of fnmatch() that contains '*', or a list of both
+ * in braces; a component without '*' is taken literally. "." is the directory itself. Below sys/, links in the path of
+ * an entry's directory are resolved, and the entry is recorded under the resolved path. Directories are recorded
+ * without their contents, and links without their targets. */
 static const struct Part {
         const char *pattern;
         int (*record)(Recorder *r, const Entry *entry); /* NULL: record_entry() */
