@@ -43,12 +43,14 @@ static const char *cause(const HealthReading *r) {
         return r->power_error ? "the kernel cannot change its power state." : NULL;
 }
 
-/* Returns the number of fatal errors above the baseline. Before that, sets the baseline to the count in three cases: it
- * is the first count, the count went down, or a rescan finds no new errors. */
+/* Stores the count, and returns the number of fatal errors above the baseline. Before that, sets the baseline to the
+ * count in three cases: it is the first count, the count went down, or a rescan finds no new errors. */
 static uint64_t count_fatal(Health *h, uint64_t fatal, HealthTrigger why) {
         /* A lower count means that the kernel's counters were reset. */
         if (!h->counted || fatal < h->fatal || (why == HEALTH_DUE_RESCAN && fatal == h->fatal))
                 h->fatal_before = fatal;
+        h->counted = true;
+        h->fatal = fatal;
         return fatal - h->fatal_before;
 }
 
@@ -68,10 +70,6 @@ int health_evaluate(Health *h, const HealthReading *r, HealthTrigger why, char *
             string_replace(&text, "%s is unhealthy: it had %" PRIu64 " fatal PCI Express errors.",
                            PCI_ADDRESS_STR(h->address), fatal) < 0)
                 return -ENODATA;
-        if (r->counted) {
-                now.counted = true;
-                now.fatal = r->fatal;
-        }
         *h = now;
         if (!text)
                 return 0;
