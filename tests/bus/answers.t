@@ -39,7 +39,6 @@ sub wait_until {
         return 0;
 }
 
-
 # Calls that take long, whose processes do not go on. Where one was answered before that, there are others.
 sub hang {
         my ($from, $n) = @_;

@@ -150,7 +150,7 @@ for my $case (['restart', 'guest', $held], ['restart', 'host', $idle], ['boot', 
 
 my $path = readlink("$ENV{NODE_ROOT}/sys/bus/pci/devices/$pf") =~ s{^(?:\.\./)+}{sys/}r;
 is(allocate($bus, 'guest', pf => 1), 'done', 'hot-plug: the PF is allocated');
-# A new daemon has not still to handle the events of the allocation, after which it would read the PF in between.
+# The daemon reads the PF once more after the events of the allocation. A new daemon does not get these events: it reads the PF at the rescan below.
 daemon('stop');
 start_again($bus, 'hot-plug');
 fault('events off', "remove $path", 'write sys/bus/pci/rescan 1');
