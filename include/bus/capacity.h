@@ -62,8 +62,8 @@ typedef struct NodeCapacity {
         uint32_t cpus, cpus_free;       /* online CPUs, and how many of them a further allocation may have */
         uint64_t memory, memory_free;   /* bytes: all memory, and the ordinary pages that are free for a request without
                                            memory-from */
-        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size. PagePool.free: those that are free for such a request
-                                         */
+        PagePool pages[PAGE_SIZES_MAX]; /* hugepages of each size; PagePool.free has those that are free for a request
+                                           without memory-from */
         size_t n_pages;
 } NodeCapacity;
 

@@ -57,8 +57,8 @@ static int pciback_check_unused(const Sysfs *fs, PciAddress address) {
 }
 
 /* Returns 1 when pciback has the slot, 0 when not, or a negative errno. The kernel shows only one page of slots, about
- * 315 (slots_show()). If the page is full and lacks the address, returns if_full: the slot may be among those that are
- * not shown. */
+ * 315 (slots_show()). When that page is full and does not show the slot, nothing tells whether pciback has it: returns
+ * the value `if_full`. */
 static int has_slot(const Sysfs *fs, PciAddress address, int if_full) {
         const char *wanted = PCI_ADDRESS_STR(address);
         char slots[SYSFS_ATTRIBUTE_MAX];

@@ -323,8 +323,8 @@ static bool is_cmdline_name(const char *s) {
         return n > 0 && n <= WORD_MAX && !s[n];
 }
 
-/* Returns true for a word without a value that may be written as it is: "quiet" and "3", but not "192.0.2.1". for_init:
- * the word follows "--", and may be written only if it begins with a dash. */
+/* `word` has no '='. Returns true when the recording may have it unchanged: "quiet" and "3", but not "192.0.2.1". A
+ * word for init, which follows "--", must begin with a dash. */
 static bool is_cmdline_flag(const char *word, bool for_init) {
         return for_init ? word[0] == '-' : !isdigit((unsigned char) word[0]) || !word[1];
 }
