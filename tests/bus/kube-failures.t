@@ -133,13 +133,17 @@ fault('reset', 'hang 1');
 my $unprepare = fork // die "fork: $!";
 if (!$unprepare) { POSIX::_exit(error_of(unprepare => $four) ne '') }
 my $answer;
-ok(wait_until(sub { grep { /^1 .*PENDING/ } write_log() }), 'a release waits for the kernel');
+# Processes of the daemon that compute an answer.
+sub answering { return grep { (eval { slurp("/proc/$_/comm") } // '') eq "passthrough-txt\n" } split ' ', slurp(sprintf '/proc/%d/task/%1$d/children', pid()) }
+
+# passthrough-dra does not look at an answer that it asked for before the reply of Release.
+ok(wait_until(sub { (grep { /^1 .*PENDING/ } write_log()) && !answering() }), 'a release waits for the kernel, and no answer is older');
 # After each change passthrough-dra asks for the document, which a process computes within milliseconds.
 for (my $end = time + 30; !$answer && time < $end;) {
         if (allocation_state($bus, 'other') eq 'gone') { allocate($bus, 'other', cpus => 1, memory => 1 << 30) }
         else                                           { release($bus, 'other') }
         for (my $next = time + 2; !$answer && time < $next;) {
-                my ($child) = grep { (eval { slurp("/proc/$_/comm") } // '') eq "passthrough-txt\n" } split ' ', slurp(sprintf '/proc/%d/task/%1$d/children', pid());
+                my ($child) = answering();
                 $answer = $child if defined $child && kill 'STOP', $child;
         }
 }
