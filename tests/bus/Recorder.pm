@@ -243,11 +243,13 @@ sub take_record {
         seek $file, $offset, 0;
         local $/ = "\n";
         while (defined(my $head = <$file>)) {
+                # A record may be seen before all of it is written: it is taken the next time.
+                last if $head !~ /\n\z/;
                 my ($kind, $pid, $fd, $size) = $head =~ /^(\w+) (\d+) (-?\d+) (\d+)\n/ or die "record: $head";
-                read($file, my $bytes, $size) == $size or die 'record: cut short';
+                last if read($file, my $bytes, $size) != $size;
                 $take{$kind}->("$pid $fd", $bytes);
+                $offset = tell $file;
         }
-        $offset = tell $file;
         return;
 }
 

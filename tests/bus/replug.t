@@ -101,8 +101,9 @@ for my $n (1 .. 3) {
         is(allocate($bus, 'guest', gpu => 1, 'ib-vf' => 1), 'done', "$what: a GPU and a VF");
         fault('reset', "unkillable $n");
         my $job = begin('Release', $what, 'st', 'guest', allocation($bus, 'guest')->{generation});
+        my $offset = log_since();
         fault("remove $path", 'release');
-        is($bus->result($job), 'done', "$what: the GPU goes, the release goes on");
+        is($bus->result($job), 'done', "$what: the GPU goes, the release goes on") or diag(log_since($offset), map { "$_\n" } write_log());
         is_deeply($bus->call('ListAllocations')->{body}[0], [], "$what: nothing stays allocated");
         fault('reset', 'write sys/bus/pci/rescan 1');
         ok(rescanned(), "$what: it comes back");
