@@ -15,15 +15,32 @@
 #include "util/clock.h"
 #include "util/strings.h"
 
-/* Returns true when the device of the step was removed (for a slot of a GPU: the GPU), or the VF to which the step
+/* When the kernel removes a device, its attributes go before the device does (device_del() in drivers/base/core.c). How
+ * long to wait for the second. */
+#define REMOVAL_INTERVAL_MSEC 10
+#define REMOVAL_TIMEOUT_MSEC  3000
+
+/* Returns true when the device of the step is not there (for a slot of a GPU: the GPU), or the VF to which the step
  * gives attributes. */
-static bool is_gone(const Sysfs *fs, const Step *s) {
+static bool is_missing(const Sysfs *fs, const Step *s) {
         _cleanup_close_ int fd =
                 step_has_device(s) ? sysfs_open(fs, PCI_PATH(pci_address_function(s->device), ""), O_PATH | O_DIRECTORY)
                                    : -EINVAL;
 
         return fd == -ENOENT || (step_gives_attributes(s) && s->vf.index != STEP_VF_UNKNOWN &&
                                  !sriov_has_vf(fs, s->device, s->vf.index));
+}
+
+/* Returns true when the step failed with this error because its device was removed. */
+static bool is_gone(const Sysfs *fs, const Step *s, int error) {
+        const struct timespec interval = { .tv_nsec = REMOVAL_INTERVAL_MSEC * 1000000L };
+        bool lacks_attribute = error == -ENOENT || error == -ENODEV, missing = is_missing(fs, s);
+
+        for (int i = 0; i < REMOVAL_TIMEOUT_MSEC / REMOVAL_INTERVAL_MSEC && lacks_attribute && !missing; i++) {
+                (void) nanosleep(&interval, NULL);
+                missing = is_missing(fs, s);
+        }
+        return missing;
 }
 
 void run_report(const Run *run, const Step *s, Report report) {
@@ -90,7 +107,7 @@ LaneEnd run_backward(const Run *run, const Part *part) {
                 run_begin(run, s, DOING_UNDO);
                 r = step_actions[s->kind].undo(run, s);
                 /* A removed device needs no undo. */
-                if (r >= 0 || is_gone(run->fs, s))
+                if (r >= 0 || is_gone(run->fs, s, r))
                         continue;
                 run_report(run, s, (Report) { .kind = REPORT_UNDO_FAILED, .error = r });
                 /* The guest may still have the device, so it must keep its VFIO driver. */
@@ -213,7 +230,7 @@ static int run_step(const Run *run, const Step *s) {
          * device is gone. */
         if (r >= 0 || done->reported)
                 return r;
-        if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s))
+        if (run->steps->skips_missing_devices && !done->shared && is_gone(run->fs, s, r))
                 return 0;
         done->device_failed = step_properties[s->kind].failure != STEP_FAILS_RUN;
         return r;

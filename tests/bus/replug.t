@@ -110,6 +110,18 @@ for my $n (1 .. 3) {
         same_tree($before, "$what: the tree is that of the start");
 }
 
+# The kernel removes the attributes first.
+is(allocate($bus, 'guest', gpu => 1, 'ib-vf' => 1), 'done', 'attributes first: a GPU and a VF');
+fault('reset', "unkillable reset\@$gpu");
+my $job = begin('Release', 'attributes first', 'st', 'guest', allocation($bus, 'guest')->{generation});
+fault("remove $path/driver_override", 'release');
+select undef, undef, undef, 0.1; # without it the GPU could be gone before the job looks, and the test would show nothing
+fault("remove $path");
+is($bus->result($job), 'done', 'attributes first: the GPU goes, the release goes on');
+fault('reset', 'write sys/bus/pci/rescan 1', "set $path/driver_override (null)");
+ok(rescanned(), 'attributes first: it comes back');
+same_tree($before, 'attributes first: the tree is that of the start');
+
 # ---- a ledger that must not be written
 
 is(allocate($bus, 'guest', gpu => 1), 'done', 'read-only: a GPU is allocated');

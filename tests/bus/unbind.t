@@ -21,7 +21,13 @@ my $bus = Bus->new->listen;
 
 fault(map { "set proc/driver/nvidia/gpus/$gpus[$_]/information Device Minor: \\t $_" } 0 .. $#gpus);
 ok(!$bus->call('Rescan')->{error}, 'a rescan');
-ok(wait_until(sub { !daemon_children() }), 'the driver has told the minors');
+
+# The daemon reads the minor of a GPU after the driver has bound it. Before that each process with an NVIDIA device counts as one that uses the GPU.
+sub minors_known {
+        my ($what) = @_;
+        return ok(wait_until(sub { 8 == grep { (device($bus, $gpus[$_])->{kernel_names} // '') =~ /\bnvidia$_\b/ } 0 .. $#gpus }), "$what: the minors of all GPUs are known");
+}
+minors_known('a rescan');
 my ($state, $tree) = (snapshot(), tree());
 
 sub lock_path { my ($gpu) = @_; return "proc/driver/nvidia/gpus/$gpu/unbindLock" }
