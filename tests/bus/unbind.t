@@ -22,10 +22,11 @@ my $bus = Bus->new->listen;
 fault(map { "set proc/driver/nvidia/gpus/$gpus[$_]/information Device Minor: \\t $_" } 0 .. $#gpus);
 ok(!$bus->call('Rescan')->{error}, 'a rescan');
 
-# The daemon reads the minor of a GPU after the driver has bound it. Before that each process with an NVIDIA device counts as one that uses the GPU.
+# The daemon reads the minor of a GPU after the driver was bound. Until then each process that has an NVIDIA device counts as a user of the GPU.
 sub minors_known {
         my ($what) = @_;
-        return ok(wait_until(sub { 8 == grep { (device($bus, $gpus[$_])->{kernel_names} // '') =~ /\bnvidia$_\b/ } 0 .. $#gpus }), "$what: the minors of all GPUs are known");
+        my %known = map { +"nvidia$_" => 1 } 0 .. $#gpus;
+        return ok(wait_until(sub { 8 == grep { $known{$_} } map { @{ $_->{kernel_names} } } @{ describe($bus)->{devices} } }), "$what: the minors of all GPUs are known");
 }
 minors_known('a rescan');
 my ($state, $tree) = (snapshot(), tree());
@@ -72,6 +73,7 @@ is(scalar @unbinds, 8, '... by eight unbinds');
 is((release($bus, 'all'))[0], 'done', '... and released');
 same_tree($tree, '... to the tree as before');
 
+minors_known('a user comes');
 my $log = log_since();
 is(allocate_opened($unbinds[1], 'a user comes', @opens), 'failed', 'a user comes before the third unbind: failed');
 ok(!(grep { /\/unbind \Q$third\E / } write_log()), '... before that unbind');
@@ -82,6 +84,7 @@ fault('remove proc/900');
 same_tree($tree, '... and the tree is as before');
 
 # A process that opens another GPU of the job is found by its own check, and one of a GPU that is unbound has it no more.
+minors_known('a user of the last');
 is(allocate_opened($unbinds[1], 'a user of the last', @opens[0, 1], 'link proc/900/fd/3 /dev/nvidia7'), 'failed', 'a user of the last GPU: failed');
 is(scalar(grep { m{/unbind \Q0000:} } write_log()), 7, '... after seven unbinds');
 all_back('a user of the last');
@@ -100,6 +103,7 @@ is(scalar(grep { $unbinds[$_] == $locks[$_] + 1 } 0 .. 7), 8, '... each directly
 is((release($bus, 'all'))[0], 'done', '... and released');
 same_tree($tree, '... to the tree as before, without a lock');
 
+minors_known('with locks, a user comes');
 $log = log_since();
 is(allocate_opened($unbinds[1], 'with locks, a user comes', @opens), 'failed', 'with locks, a user comes: failed');
 is(scalar(grep { m{/nvidia/unbind } } write_log()), 2, '... after two unbinds');
@@ -147,6 +151,7 @@ is((allocate($bus, 'all', gpu => 8))[0], 'done', 'no reference to the modules: a
 kill 'CONT', -holders_pid() or die "kill: $!";
 is((release($bus, 'all'))[0], 'done', '... and released');
 same_tree($tree, '... to the tree as before');
+minors_known('a reference more');
 fault('set sys/module/nvidia/refcnt 2', @opens);
 is((allocate($bus, 'all', gpu => 8))[1], $in_use, 'a reference more: a process is searched for');
 fault('remove proc/900');
