@@ -31,7 +31,7 @@ typedef enum Validation {
  */
 #define VALIDATION_SEARCH_CPU_SEC 4U
 #define VALIDATION_CPU_SEC        10U
-#define VALIDATION_SEARCH_SEC     10U
-#define VALIDATION_TIMEOUT_SEC    20U
+#define VALIDATION_SEARCH_SEC     30U
+#define VALIDATION_TIMEOUT_SEC    60U
 /* Priority of the program by nice(2): the daemon, for which others wait, gets the CPU first. */
 #define VALIDATION_NICE           5

@@ -138,18 +138,21 @@ class Kubelet:
                            'NodeUnprepareResourcesResponse', timeout=timeout, claims=self.refs(claims))
         return {'ms': (time.monotonic() - start) * 1000, 'claims': {uid: {'error': c.error} for uid, c in answer.claims.items()}}
 
-    def read(self, version, stream):
-        try:
-            for message in stream:
-                self.streams[version].append({d.device.device_name: [d.device.pool_name, d.health, getattr(d, 'message', '')] for d in message.devices})
-        except grpc.RpcError as e:
-            self.streams[version].append({'error': e.code().name})
-
-    def do_watch(self, version):
+    def read(self, version):
         stub = self.channel(self.plugin()).unary_stream(f'/{version}.DRAResourceHealth/NodeWatchResources', request_serializer=lambda m: m.SerializeToString(),
                                                         response_deserializer=CLASS[version, 'NodeWatchResourcesResponse'].FromString)
+        # The kubelet watches again when a stream ends.
+        while True:
+            try:
+                for message in stub(CLASS[version, 'NodeWatchResourcesRequest']()):
+                    self.streams[version].append({d.device.device_name: [d.device.pool_name, d.health, getattr(d, 'message', '')] for d in message.devices})
+            except grpc.RpcError:
+                pass
+            time.sleep(0.1)
+
+    def do_watch(self, version):
         self.streams[version] = []
-        threading.Thread(target=self.read, args=(version, stub(CLASS[version, 'NodeWatchResourcesRequest']())), daemon=True).start()
+        threading.Thread(target=self.read, args=(version,), daemon=True).start()
         return {}
 
     def do_health(self, version):
