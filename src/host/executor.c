@@ -34,9 +34,9 @@ static bool is_missing(const Sysfs *fs, const Step *s) {
 /* Returns true when the step failed with this error because its device was removed. */
 static bool is_gone(const Sysfs *fs, const Step *s, int error) {
         const struct timespec interval = { .tv_nsec = REMOVAL_INTERVAL_MSEC * 1000000L };
-        bool lacks_attribute = error == -ENOENT || error == -ENODEV, missing = is_missing(fs, s);
+        bool may_go = step_has_device(s) && (error == -ENOENT || error == -ENODEV), missing = is_missing(fs, s);
 
-        for (int i = 0; i < REMOVAL_TIMEOUT_MSEC / REMOVAL_INTERVAL_MSEC && lacks_attribute && !missing; i++) {
+        for (int i = 0; i < REMOVAL_TIMEOUT_MSEC / REMOVAL_INTERVAL_MSEC && may_go && !missing; i++) {
                 (void) nanosleep(&interval, NULL);
                 missing = is_missing(fs, s);
         }
